@@ -44,8 +44,8 @@ using CholmodOpen = int(const CholmodMatrix* matrix, void** problem, char* messa
 /// postordering; null: by METIS, as CHOLMOD calls it. An earlier factor is gone.
 using CholmodAnalyze = int(void* problem, const std::int64_t* order, CholmodCounts* counts,
                            char* message, std::int64_t message_bytes);
-/// Of the values (start[n]), in the pattern of the problem. `bad_row` is −1, or the row of A at
-/// which it failed.
+/// Factors the values (start[n]), in the pattern of the problem. `bad_row` is −1, or the row of A
+/// at which it failed.
 using CholmodFactor = int(void* problem, const double* value, std::int64_t* bad_row, char* message,
                           std::int64_t message_bytes);
 /// log|A|.

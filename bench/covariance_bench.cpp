@@ -104,7 +104,7 @@ class Site {
     return buffer;
   }
 
-  /// Of the leading elements, against the reference in double.
+  /// Largest relative error of the leading elements, against the reference in double.
   template <class T>
   double relative_error(const CovarianceParameters& parameters) {
     const std::int64_t m = std::min(n_, kSample);

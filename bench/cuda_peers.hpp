@@ -86,7 +86,7 @@ using CudssOpen = int(const CudssMatrix* matrix, int device, void** problem, cha
 /// Order and tree, both cuDSS's defaults. An earlier factor is gone.
 using CudssAnalyze = int(void* problem, std::int64_t* factor_entries, char* message,
                          std::int64_t message_bytes);
-/// Of values in memory of the host or of the GPU, which are read where they are: a first
+/// Factors values in memory of the host or of the GPU, which are read where they are: a first
 /// factorization behind an analysis, then refactorizations. `bad_row` is −1, or the row at which it
 /// failed, in cuDSS's own order.
 using CudssFactor = int(void* problem, const double* value, std::int64_t* bad_row, char* message,

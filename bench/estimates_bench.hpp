@@ -39,7 +39,7 @@ struct EstimatesRow {
   std::vector<std::array<double, kEstimated>> estimates;  ///< by data set
   /// Lower quartile, median and upper quartile of each, by linear interpolation.
   std::array<std::array<double, 3>, kEstimated> quartiles{};
-  /// Of each, the largest |estimate/FP64's − 1| over the data sets.
+  /// For each estimate, the largest |estimate/FP64's − 1| over the data sets.
   std::array<double, kEstimated> largest_difference{};
   int not_converged = 0;
   int in_fp64 = 0;  ///< fits whose last factorization in several precisions ended in FP64

@@ -3,9 +3,9 @@
 //
 // Contract: A·x = b with b = A·(1, …, 1) and x = 0 at first. For each preconditioner vector by
 // vector with CGS2 and MGS, then for each s, basis, precision and orthogonalization, within blocks
-// and against the vectors before, as far as the two go with each other; each is solved `repeats`
-// times, and the run of median seconds is told. `ratio` is the seconds of GMRES with CGS2 and the
-// same preconditioner over those of the row. The parts of the time are a mean over the devices
+// and against the vectors before, as far as the two go with each other. Each is solved `repeats`
+// times, and the run of median seconds is reported. `ratio` is the seconds of GMRES with CGS2 and
+// the same preconditioner over those of the row. The parts of the time are a mean over the devices
 // (KrylovSeconds). Results have the same bits on any number of devices, so of device counts only
 // the seconds differ.
 
@@ -30,7 +30,7 @@ struct GmresBench {
   std::vector<BlockOrthogonalization> blocks{BlockOrthogonalization::classical};
   std::int64_t panel = 0;  ///< of two_stage, as of GmresOptions
   std::vector<Preconditioner> preconditioners{Preconditioner::none};
-  /// Of the vectors; the yardsticks are in the first of them, and are run once.
+  /// Elements of the vectors; the yardsticks are in the first of them, and are run once.
   std::vector<Element> precisions{Element::fp64};
   std::int64_t block_size = 32;  ///< of block_jacobi
   double tolerance = 1e-6;

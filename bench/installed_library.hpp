@@ -32,7 +32,7 @@ class InstalledLibrary {
     if (function == nullptr) throw std::runtime_error("this " + name_ + " lacks " + symbol);
   }
 
-  /// Of functions that return 0 if all is well.
+  /// Checks the status of functions that return 0 if all is well.
   static void check(const char* function, int status) {
     if (status != 0)
       throw std::runtime_error(std::string(function) + ": status " + std::to_string(status));

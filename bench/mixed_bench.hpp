@@ -40,7 +40,7 @@ struct MixedRow {
   bool ok = false;
   std::optional<PrecisionDivergence> divergence{};
   RunReport run;  ///< of the last factorization; with its trace in the last row
-  /// Of the last factorization, by operation: seconds in all queues.
+  /// Seconds in all queues of each operation in the last factorization.
   std::vector<std::pair<std::string, double>> seconds_by_operation;
 };
 

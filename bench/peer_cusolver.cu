@@ -57,7 +57,7 @@ struct Kept {
   cublasHandle_t blas = nullptr;
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;
-  // Of Xpotrf, for one order and precision:
+  // State of Xpotrf, for one order and precision:
   std::int64_t n = -1;
   std::int64_t ld = -1;
   bool fp32 = false;

@@ -78,7 +78,7 @@ void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result)
   peer(kHostHouseholder, TallWork::householder);
 }
 
-/// Of the seconds of a trace those in which sums are added up, and nothing else is computed.
+/// Seconds of a trace in which sums are added up, and nothing else is computed.
 double reduction_of(const Trace& trace) {
   struct Change {
     double at;

@@ -44,12 +44,12 @@ struct QrBenchRow {
   std::vector<double> all_seconds;
   double times_read = 0;
   bool whole = false;  ///< a whole call, by us or by the peer
-  /// Of a whole call of qr(): seconds of the peer's Householder QR over those; 0: not measured.
+  /// Seconds of the peer's Householder QR over those of a whole call of qr(); 0: not measured.
   double ratio_to_peer = 0;
-  /// Of the last whole call, without its trace; of calls that do not verify, of one more that does.
+  /// The last whole call, without its trace; where calls do not verify, of one more that does.
   std::optional<QrInfo> info{};
-  /// Of whole calls, medians: what of the seconds no device computed in, and in which it did
-  /// nothing but add up sums of others.
+  /// Medians over whole calls: the seconds in which no device computed, and those in which devices
+  /// did nothing but add up sums of others.
   double waiting = 0;
   double reduction = 0;
 };

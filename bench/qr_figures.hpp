@@ -20,7 +20,7 @@ struct MethodCounts {
   std::string kernel;           ///< what it runs on
   std::string bound;  ///< of ‖I − QᵀQ‖, κ the condition of V, ε that of its precision
 };
-/// Of a random matrix of n columns and of so many rows as two blocks have.
+/// Counts for a random matrix of n columns with as many rows as two blocks have.
 [[nodiscard]] std::vector<MethodCounts> count_methods(std::int64_t n);
 
 /// Figures 5 to 13: a method applied to V, and to its own Q again.
@@ -31,8 +31,8 @@ struct PassErrors {
   std::vector<FactorError> errors;  ///< after each pass
   std::vector<double> conditions;   ///< of Q after each pass
 };
-/// The four matrices: "K20" and "K30", 20 and 30 powers of the 33 × 33 Laplacian over 4 times ones;
-/// "Hilbert", the leading 100 × 100 part of the matrix of 1/(i + j + 1); "synthetic", a row of ones
+/// The four matrices: "K20" and "K30", 20 and 30 powers of the 33 × 33 Laplacian over 4 times ones.
+/// "Hilbert", the leading 100 × 100 part of the matrix of 1/(i + j + 1). "synthetic", a row of ones
 /// above a diagonal of random numbers of a rounding, 101 × 100.
 [[nodiscard]] std::vector<PassErrors> run_pass_errors(int passes,
                                                       const std::vector<QrMethod>& methods,
@@ -77,9 +77,9 @@ struct TunedSum {
                                                    std::int64_t m, int repeats,
                                                    const Options& options);
 
-/// Figures 18 and 19: beside the kernels of QrBench those in floats ("gram s", "gram ss", and on a
-/// CPU "openblas sgemm" and "openblas ssyrk"), on the first device that the options name, and the
-/// factorization of a Gram matrix on the host ("cholesky", "cholesky dd").
+/// Figures 18 and 19: kernels beside those of QrBench. Those in floats ("gram s", "gram ss", and on
+/// a CPU "openblas sgemm" and "openblas ssyrk") run on the first device that the options name, the
+/// factorization of a Gram matrix ("cholesky", "cholesky dd") on the host.
 struct KernelSeconds {
   std::int64_t n = 0;
   std::string what;

@@ -50,7 +50,7 @@ struct SparseSolver {
   double log_determinant = 0;
   double backward_error = 0;  ///< of one right-hand side: ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞)
 
-  /// Of the factorization of other values, by the flops of L.
+  /// Rate of the factorization of other values, by the flops of L.
   [[nodiscard]] double flops_per_second() const { return flops / refactor.seconds; }
 };
 
@@ -66,8 +66,8 @@ struct SparseRow {
   SparseOrdering ordering = SparseOrdering::metis;
   SparseSolver ours;
   std::optional<CholmodRow> peer;
-  /// Of cuDSS, which says no operations, supernodes, bytes or determinant; its `bad_row` is in its
-  /// own order.
+  /// Times of cuDSS, which reports no operations, supernodes, bytes or determinant; its `bad_row`
+  /// is in its own order.
   std::optional<SparseSolver> cudss;
   std::string disagreement;  ///< see disagreement(), of either peer; empty: none
   std::vector<WidthBin> widths;

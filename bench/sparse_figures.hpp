@@ -18,10 +18,10 @@ namespace strata::bench {
 struct WidthBin {
   std::int64_t width_max = 1;  ///< 1, 2, 4, …: widths above half of it, up to it
   std::int64_t supernodes = 0;
-  /// Of a multifrontal factorization: potrf, and with rows below trsm and one syrk.
+  /// Calls of a multifrontal factorization: potrf, and with rows below trsm and one syrk.
   std::int64_t multifrontal_calls = 0;
-  /// Of a left-looking one, as CHOLMOD's: potrf and trsm, and for each supernode above that it
-  /// updates syrk, and gemm if it has rows behind those columns.
+  /// Calls of a left-looking one, as CHOLMOD's: potrf and trsm, and for each supernode above that
+  /// it updates syrk, and gemm if it has rows behind those columns.
   std::int64_t left_looking_calls = 0;
   double flops = 0;  ///< SparseAnalysis::flops of its supernodes
 };

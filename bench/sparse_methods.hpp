@@ -1,7 +1,7 @@
 #pragma once
 // Ways to factor one matrix, side by side in one process: on CPUs, level by level as Rennich,
-// Stosic and Davis do it, one by one and in batches, and by the programs of branches; and how fast
-// fronts that are small become by batches and streams alone.
+// Stosic and Davis do it, one by one and in batches, and by the programs of branches. And how fast
+// small fronts become by batches and streams alone.
 //
 // Contract: all factor the same values by the same analysis. What a device has no memory for is
 // left out. Operations are those of L with the zeros that supernodes store.
@@ -22,7 +22,7 @@ inline constexpr std::int64_t kTraceParts = 200;
 struct SparseMethod {
   std::string name;       ///< "CPU", "one by one", "batches", "programs"
   SparseTiming refactor;  ///< other values in host memory, with the checks of the pattern
-  /// Of the device alone, the median; 0 where the factor does not stay on it.
+  /// Median seconds of the device alone; 0 where the factor does not stay on it.
   double device_seconds = 0;
   double log_determinant = 0;
   Trace trace;                  ///< of another run, of those that go level by level; …
@@ -41,7 +41,7 @@ struct SparseMethod {
 /// How many tasks of a trace are at work, on average in each of `parts` equal parts of its time.
 [[nodiscard]] std::vector<double> tasks_at_work(const Trace& trace, std::int64_t parts);
 
-/// Of fronts of order n whose first n / 2 columns are eliminated; or of products of order n.
+/// Rate of fronts of order n whose first n / 2 columns are eliminated, or of products of order n.
 struct SmallRate {
   std::int64_t order = 0;
   std::int64_t batch = 0;  ///< of a call

@@ -21,7 +21,7 @@ struct SparseTiming {
   std::vector<double> all_seconds;
 };
 
-/// Of all threads, in the program and in the kernel.
+/// CPU time of all threads, in the program and in the kernel.
 inline double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

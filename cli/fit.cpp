@@ -189,8 +189,8 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   map.y_label = arguments.columns.y;
   map.layers.push_back(
       point_layer("Observed", MapQuantity::value, data.fit.points, data.fit.values));
-  // A map is one of x and y: at which height and time to predict, nobody has said, and what the
-  // covariates are between observations nobody knows.
+  // A map is one of x and y: at which height and time to predict was not said, and the covariates
+  // between observations are unknown.
   if (data.fit.points.z.empty() && data.fit.points.t.empty() &&
       data.fit.points.covariates.empty()) {
     const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);

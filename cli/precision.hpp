@@ -31,7 +31,7 @@ struct PrecisionArguments {
 };
 
 [[nodiscard]] nlohmann::json to_json(const MixedReport& mixed);
-/// Of the products of tiles, those that are not done; 0 to 1.
+/// Share of the products of tiles that are not done, 0 to 1.
 [[nodiscard]] double share_left_out(const MixedReport& mixed);
 /// The certificate of a likelihood that has one.
 [[nodiscard]] nlohmann::json certificate_json(const Likelihood& likelihood);

@@ -160,7 +160,7 @@ class RunningScores {
     for (std::vector<double>* list : {&observed, &mean, &error}) list->resize(kept);
     if (kept > 0) add(scores(observed, mean, error), static_cast<std::int64_t>(kept));
   }
-  /// Of one piece the same bits.
+  /// The means of all pieces; a single piece keeps its bits.
   [[nodiscard]] Scores mean() const {
     if (pieces_ == 1) return last_;
     return {std::sqrt(sum_.rmse / count_), sum_.mae / count_, sum_.crps / count_,

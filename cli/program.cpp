@@ -64,8 +64,8 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}: see {} --help", error.what(), command);
 }
 
-/// Results that nobody could read are none: the one place at which it is noticed that standard
-/// output is full or closed.
+/// Results that could not be written fail the command: the one place at which it is noticed that
+/// standard output is full or closed.
 int after_output(int status) {
   const bool failed = std::ferror(stdout) != 0;
   errno = 0;

@@ -48,14 +48,14 @@ class MatrixFile {
   [[nodiscard]] int dimensions() const noexcept {
     return file_ ? file_->dimensions() : dense_.dimensions;
   }
-  /// Of its elements; decimal numbers count as fp64.
+  /// Precision of its elements; decimal numbers count as fp64.
   [[nodiscard]] Element precision() const noexcept {
     return file_ ? file_->precision() : Element::fp64;
   }
   /// Whether stored() is the transpose.
   [[nodiscard]] bool transposed() const noexcept { return file_ && file_->row_major(); }
 
-  /// The elements without a copy, T as precision() says. Of a row-major file the transpose: a
+  /// The elements without a copy, T as precision() says. For a row-major file the transpose: a
   /// symmetric matrix equals it.
   template <class T>
   [[nodiscard]] MatrixView<const T> stored() const {
@@ -162,8 +162,8 @@ void check_system(const MatrixFile& a, const MatrixFile& b, const std::string& t
           b.path(), b.rows(), a.path(), a.rows());
 }
 
-/// What was asked for; by itself fp32 only if both files hold it: fp64 holds whatever is in either,
-/// and nobody's digits are dropped without being asked.
+/// The precision that was asked for; for auto fp32 only if both files hold it: fp64 holds whatever
+/// is in either, and no digits are dropped unasked.
 Element precision_for(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
   if (asked != "auto") return asked == "fp32" ? Element::fp32 : Element::fp64;
   const bool both = a.precision() == Element::fp32 && b.precision() == Element::fp32;

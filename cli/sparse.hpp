@@ -17,9 +17,9 @@ struct SymmetricFile {
   SparseMatrix matrix;
   SummedEntries summed;
 };
-/// Of a file that declares a symmetric matrix the triangle that it holds; any other is symmetric up
-/// to rounding (matrix/symmetry.hpp). Throws Error{numerical} that names two elements otherwise,
-/// and --triangle where one triangle is all there is.
+/// Takes the stored triangle of a file that declares a symmetric matrix; any other matrix has to be
+/// symmetric up to rounding (matrix/symmetry.hpp). Else throws Error{numerical} that names two
+/// elements, and --triangle where one triangle is all there is.
 [[nodiscard]] SymmetricFile symmetric_of(MatrixMarket entries, const std::string& path);
 /// The same of any file of a matrix, or of one of its triangles as --triangle says; dense ones
 /// without their zeros.

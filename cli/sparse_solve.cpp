@@ -22,7 +22,7 @@ void require_rows(const DenseMatrix<double>& b, std::int64_t n, const std::strin
           b.rows, matrix, n);
 }
 
-/// Solves, refines where A is known, and says how good that is: NaN if nobody can.
+/// Solves, refines where A is known, and says how good that is: NaN if it is unknown.
 Certificate solve_with(const SparseFactorization& f, bool known, double scaled_condition,
                        const DenseMatrix<double>& b, DenseMatrix<double>& x) {
   x = b;

@@ -2,6 +2,7 @@
 """Self test of tools/tidy: every rule must fire on a small bad tree, and none on a good one."""
 
 import pathlib
+import re
 import runpy
 import subprocess
 import sys
@@ -139,6 +140,34 @@ class TidyTest(unittest.TestCase):
         # Columns are characters, not bytes.
         self.expect_clean({"src/run/a.cpp": "//" + "ν" * 98 + "\n"})
 
+    def test_sentences_of_comments_are_short(self):
+        def sentence(words):
+            return "A" + " b" * (words - 1)
+        limit = RULES["SENTENCE_WORDS"]
+        long = re.sub(r"((?:\S+ ){9}\S+) ", r"\1\n", sentence(limit + 1) + ".")  # in lines of ten words
+
+        def marked(mark, text=long, indent=""):
+            return "".join(f"{indent}{mark} {line}\n" for line in text.split("\n"))
+        for text, line in [(marked("//"), 1), ("int a;\n" + marked("///", indent="  "), 2),
+                           ("// A. B.\n//\n" + marked("//"), 3), ("// * A.\n" + marked("//", "* " + long), 2),
+                           (f"int a;  ///< {sentence(limit - 5)}\n        ///< {sentence(6)}\nint b;\n", 1),
+                           ("auto s = \"//\";\n" + marked("//"), 2)]:
+            self.expect_finding({"cli/a.cpp": text}, f"a.cpp:{line}: sentence of {limit + 1} words")
+        half = sentence(limit // 2 + 1)
+        for text in [f"// {sentence(limit)}\n", f"// {half}.\n// {half}?\n// ({half}!)\n// {half}.\n", f"// {half}\n//\n// {half}\n",
+                     f"// {half}:\n// * {half}\n// * {half}\n", f"// {half}:\n// a    {half}\n// b    {half}\n",
+                     f"// {half}\n/// {half}\n", f"// {half}\nint a;\n// {half}\n", f"int a;  // {half}\nint b;  // {half}\n",
+                     f"// {sentence(limit)}\n// = + (Author, \"Title of a book\", 1999) ·\n", f'auto s = R"(\n// {long})";\n']:
+            self.expect_clean({"cli/a.cpp": text})
+
+    def test_sentences_of_comments_open_with_their_subject(self):
+        for text, line in [("/// Of each device.\nint a;\n", 1), ("int a;\n  // Of a, the sum.\n", 2),
+                           ("int a;  ///< Of each device.\n", 1), ("// A sum. Of each\n// device.\n", 1),
+                           ("// A list:\n// * Of each device.\n", 2), ("// A.\n//\n// Of each device.\n", 3)]:
+            self.expect_finding({"cli/a.cpp": text}, f"a.cpp:{line}: a sentence opens with its subject")
+        self.expect_clean({"cli/a.cpp": "// Offsets of each device. The sum\n// Of of each.\nint a;  ///< of each device\n"
+                                        "auto s = \"// Of each\";\n"})
+
     def test_sizes(self):
         kib = "x" * 1024
         self.expect_clean({"docs/a.svg": 512 * kib, "build/a.so": 600 * kib, ".git/a": 600 * kib})
@@ -170,7 +199,9 @@ class TidyTest(unittest.TestCase):
                 ("void* a = malloc(3);", "C memory"), ("std::free(a);", "C memory"),
                 ("cudaMalloc(&p, 3);", "CUDA memory"), ("cudaFreeAsync(p, s);", "CUDA memory"),
                 ("printf(\"a\");", "printing"), ("std::cout << 1;", "printing"),
-                ("std::cerr << 1;", "printing"), ("using namespace std;", "using namespace std")]:
+                ("std::cerr << 1;", "printing"), ("using namespace std;", "using namespace std"),
+                ("report.planned_traffic.floor_bytes += 1;", "planned traffic"),
+                ("static_cast<Traffic&>(r.planned_traffic) = t;", "planned traffic")]:
             self.expect_finding({"src/run/a.cpp": line + "\n"}, f"a.cpp:1: banned: {word}")
         for word in ["TO" "DO", "FIX" "ME", "XX" "X"]:
             self.expect_finding({"src/run/a.cpp": f"// {word}: later\n"}, f"unfinished: {word}")
@@ -182,6 +213,8 @@ class TidyTest(unittest.TestCase):
                              "auto s = \"new delete printf(\";\nauto n = 1'000'000; snprintf(b);\n"
                              "int renewed = newest; auto r = R\"(delete x)\";\n",
             "src/device/a.cu": "cudaMalloc(&p, 3);\n",
+            "src/session/report.cpp": "r.planned_traffic.floor_bytes = 1;\n",
+            "src/run/b.cpp": "if (r.planned_traffic == t) f();\n",
             "cli/a.cpp": "std::cout << 1;\n", "tests/run/a_test.cpp": "printf(\"a\");\n"})
 
     def test_a_type_is_defined_once(self):

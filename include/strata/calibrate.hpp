@@ -13,13 +13,14 @@
 
 namespace strata {
 
-/// Measures the devices that `options` names on tiles of the given orders: the rate of GEMM on all
-/// compute queues of all devices at once (for about `seconds` each, after six times as long to heat
-/// up, so that power limits show; of several orders there and back, the mean of two), the kernels
-/// of the first device one at a time, and its links, to the second device as well where they can
-/// copy directly. Of devices that do not run host code also how fast the host fills their bounce
-/// buffers, and page-locks memory. The other devices are taken to have the same links, and kernels
-/// that are slower by as much as their GEMMs. Throws Error{device, memory} and Error{cancelled}.
+/// Measures the devices that `options` names on tiles of the given orders. GEMM runs on all compute
+/// queues of all devices at once, for about `seconds` each, after six times as long to heat up, so
+/// that power limits show; several orders are measured there and back, and the mean of two is
+/// taken. The kernels of the first device are measured one at a time, and its links, to the second
+/// device as well where they can copy directly. For devices that do not run host code it also
+/// measures how fast the host fills their bounce buffers, and page-locks memory. The other devices
+/// are taken to have the same links, and kernels that are slower by as much as their GEMMs. Throws
+/// Error{device, memory} and Error{cancelled}.
 [[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
                                 Element precision = Element::fp64, double seconds = 0.5);
 

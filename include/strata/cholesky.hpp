@@ -3,8 +3,8 @@
 //
 // Contract: only the lower triangle of A is read; A is never modified. One call serves matrices
 // that fit on the device and matrices that do not. On the planned path, and with a tile of the
-// caller's, the factor is bit-identical whatever the budget, the policy and the number of devices;
-// by itself a call takes the fastest tile, and may factor in core what a single GPU holds
+// caller's, the factor is bit-identical whatever the budget, the policy and the number of devices.
+// By itself a call takes the fastest tile, and may factor in core what a single GPU holds
 // (options.hpp: path, tile). T is double or float.
 
 #include <cstdint>
@@ -37,10 +37,10 @@ struct [[nodiscard]] Certificate {
   /// small beside others. 0/0 counts as 0.
   double componentwise_backward_error = 0;
   /// An estimate of ‖S‖∞·‖S⁻¹‖∞, S = D·A·D with D = diag(A)^(−1/2): the condition that bad scaling
-  /// does not raise. Estimates are from below, mostly exact to a digit. NaN: nobody asked.
+  /// does not raise. Estimates are from below, mostly exact to a digit. NaN: not asked for.
   double scaled_condition = std::numeric_limits<double>::quiet_NaN();
   /// max over columns of a bound on ‖x − A⁻¹·b‖∞ / ‖x‖∞, A and b as they were given; as reliable as
-  /// the estimates it takes. 0/0 counts as 0. Inf: not a digit is known. NaN: nobody asked.
+  /// the estimates it takes. 0/0 counts as 0. Inf: not a digit is known. NaN: not asked for.
   double forward_error = std::numeric_limits<double>::quiet_NaN();
   int refinement_steps = 0;
   Element precision = Element::fp64;  ///< of the factor and the solution
@@ -69,7 +69,7 @@ class CholeskyFactor {
 
   [[nodiscard]] std::int64_t n() const noexcept;
   [[nodiscard]] const FactorInfo& info() const noexcept;
-  /// Of the factorization.
+  /// What the factorization did: times, traffic, memory.
   [[nodiscard]] const RunReport& report() const noexcept;
 
   /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if

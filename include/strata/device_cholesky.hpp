@@ -25,10 +25,10 @@ struct DeviceCholeskyOptions {
 };
 
 /// A ← L with L·Lᵀ = A, n × n, in place. After a failure, which is a value, the columns from the
-/// bad pivot on hold no meaning. Throws before anything is started: Error{misuse} for a matrix that
-/// is not square, a leading dimension below n, no data, data that is not aligned to its elements or
-/// not in memory of the device, and values of recnb or nb that do not exist; Error{device} if
-/// there is no such device.
+/// bad pivot on hold no meaning. Throws before anything is started. Error{misuse}: a matrix that is
+/// not square, a leading dimension below n, no data, data that is not aligned to its elements or
+/// not in memory of the device, values of recnb or nb that do not exist. Error{device}: there is no
+/// such device.
 FactorInfo cholesky_in_place(MatrixView<double> a, const DeviceCholeskyOptions& options = {});
 FactorInfo cholesky_in_place(MatrixView<float> a, const DeviceCholeskyOptions& options = {});
 

@@ -3,9 +3,9 @@
 //
 // Contract: exact (no approximation of the covariance), on the factorization of cholesky.hpp, so n
 // is bounded by host memory and not by the device's. Data are in memory; row numbers in messages
-// and results count from 0. Every function checks its data first: a coordinate, covariate or value
-// that is not finite is Error{input} and names its row; lengths that do not fit, no data, or a
-// parameter outside its domain are Error{misuse}; coincident points where there is no nugget are
+// and results count from 0. Every function checks its data first. A coordinate, covariate or value
+// that is not finite is Error{input} and names its row. Lengths that do not fit, no data, or a
+// parameter outside its domain are Error{misuse}. Coincident points where there is no nugget are
 // Error{numerical} and name the two rows.
 //
 // Model: z(p) = m(p) + w(p) + ε, with the mean m of `Mean`, covariates included, the process w of
@@ -261,8 +261,8 @@ struct FitOptions {
   std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
   std::optional<double> nugget;      ///< hold the nugget at this (0: none); else it is estimated
   Separation separation{};           ///< held at this, but for what `estimate` says
-  /// Of the separation; what `separation` says of these has no part in the fit. With times,
-  /// `separation` needs TimeParameters even if all of them are estimated.
+  /// Which parameters of the separation are estimated; their values in `separation` are ignored.
+  /// With times, `separation` needs TimeParameters even if all of them are estimated.
   SeparationEstimates estimate{};
   /// Where to start; else chosen on a sample of the points. Its variance matters only if the nugget
   /// is held at a positive value, of its separation what `estimate` names.
@@ -274,8 +274,8 @@ struct FitOptions {
   /// (find_nearly_coincident_points() with the smoothness that is held, or 1), from 1e-14 if the
   /// nugget is held.
   std::optional<Bounds> noise_ratio_bounds;
-  /// Of scale^(−1/(2·smoothness)), the time after which half of the covariance is left, if the
-  /// scale is estimated; else from the times.
+  /// Bounds of scale^(−1/(2·smoothness)), the time after which half of the covariance is left; read
+  /// if the scale is estimated. Else from the times.
   std::optional<Bounds> time_range_bounds;
   std::optional<Bounds> time_smoothness_bounds;   ///< else 0.05 to 1
   std::optional<Bounds> interaction_bounds;       ///< else 0 to 1, with a z coordinate to 2/3
@@ -285,9 +285,9 @@ struct FitOptions {
   /// Stop when the search radius, relative to each parameter, is below this, or when less than a
   /// thousandth of this is to be gained in log-likelihood for each observation.
   double relative_tolerance = 1e-6;
-  /// Of the estimates: FitResult::standard_errors.
+  /// How FitResult::standard_errors of the estimates are computed.
   StandardErrorMethod standard_errors = StandardErrorMethod::automatic;
-  /// Of the samples on which the search begins.
+  /// Seed of the samples on which the search begins.
   std::uint64_t seed = 1;
   /// A file for the finished evaluations. If it is there, the fit takes them from it and goes on
   /// behind them: an interrupted fit that is run again ends with the same bits. Devices and memory
@@ -353,7 +353,7 @@ struct FitResult {
 /// n. A factorization that fails on the way counts as a very bad value. An estimated angle comes
 /// out in [0, 180). Throws also Error{numerical} if the values do not vary about their mean, points
 /// are nearly coincident and the nugget is held at 0, all points coincide, in space or (where a
-/// parameter of time is estimated) in time, or no covariance on the way was positive definite;
+/// parameter of time is estimated) in time, or no covariance was positive definite. Throws
 /// Error{cancelled} if progress says so.
 [[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
                             const FitOptions& options = {});
@@ -382,7 +382,8 @@ struct PredictionCertificate {
 
 struct Prediction {
   std::vector<double> mean;  ///< of a new observation, and of the process
-  /// Of a new observation: the nugget and the uncertainty of the estimated mean included.
+  /// Standard error of a new observation: with the nugget and the uncertainty of the estimated
+  /// mean.
   std::vector<double> standard_error;
   std::vector<double> process_standard_error;  ///< of m(p) + w(p): without the nugget
   RunReport run;                               ///< of the factorization

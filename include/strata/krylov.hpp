@@ -57,8 +57,8 @@ enum class BlockOrthogonalization : std::uint8_t {
 [[nodiscard]] std::string_view to_string(BlockOrthogonalization block) noexcept;
 [[nodiscard]] BlockOrthogonalization parse_block_orthogonalization(const std::string& name);
 
-/// Of the methods that gmres() takes for blocks of s > 1 vectors (GmresOptions) those that go with
-/// `block`: with pythagorean automatic and those by Gram matrices, with two_stage such as have one
+/// Whether gmres() with blocks of s > 1 vectors (GmresOptions) takes `method` together with
+/// `block`: pythagorean takes automatic and the methods by Gram matrices, two_stage those with one
 /// pass.
 [[nodiscard]] bool goes_with(BlockOrthogonalization block, QrMethod method) noexcept;
 
@@ -85,12 +85,13 @@ struct RightPreconditioner {
   /// (i + 1)·block_size − 1 and these columns. They are those of A as it is given, whatever order
   /// it is solved in. A block that is singular to working precision is Error{input} with its rows.
   std::int64_t block_size = 32;
-  /// Of custom: y ← M⁻¹·x, both in host memory, as long as A has rows, numbered and scaled as A, b
-  /// and x of the caller are. M⁻¹ has to be one linear map in all calls of a solve, and to give the
-  /// same bits for the same x if the history is to have them. Called from the thread that called
-  /// gmres(), once for each product with A and a few times more; x is finite, and y that is not is
-  /// Error{misuse} with its first such element. The vectors travel to the host and back, which is
-  /// counted in the traffic. What it throws ends the solve.
+  /// The preconditioner of `custom`: y ← M⁻¹·x, both in host memory, with as many elements as A has
+  /// rows, numbered and scaled as the caller's A, b and x. M⁻¹ has to be one linear map in all
+  /// calls of a solve, and to give the same bits for the same x if the history is to have them. It
+  /// is called from the thread that called gmres(), once for each product with A and a few times
+  /// more. x is finite; a y that is not is Error{misuse}, which names its first such element. The
+  /// vectors travel to the host and back, which is counted in the traffic. What it throws ends the
+  /// solve.
   std::function<void(std::span<const double> x, std::span<double> y)> apply;
 };
 
@@ -100,15 +101,15 @@ struct GmresOptions {
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::newton;
   /// How a block of s vectors is made orthonormal: automatic, cholqr (sums in fp64), cholqr2,
-  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), svqr, svqr_wide (the
-  /// triangle by the eigenvalues of such sums, in fp64 and double-double, so that no pivot fails),
-  /// cgs, cgs2 or mgs. The block is projected against the vectors before it once, or twice where
-  /// the method has two passes; of cgs2 each column a second time. With s = 1: cgs2 (automatic
-  /// too), cgs or mgs. `automatic` decides block by block about precision, passes and s, from the
-  /// condition and the loss of orthogonality that it sees. Any other method of qr() is
-  /// Error{misuse} naming these: Householder's (tsqr) would need tasks of another kind on each
-  /// block of rows, for an orthogonality that automatic and cholqr_wide2 have, and a sketch stands
-  /// for a Gram matrix that is dear, which one of s columns is not.
+  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), svqr, svqr_wide, cgs,
+  /// cgs2 or mgs. svqr and svqr_wide take the triangle from the eigenvalues of sums in fp64 and in
+  /// double-double, so that no pivot fails. The block is projected against the vectors before it
+  /// once, or twice where the method has two passes; of cgs2 each column a second time. With s = 1:
+  /// cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about precision, passes
+  /// and s, from the condition and the loss of orthogonality that it sees. Any other method of qr()
+  /// is Error{misuse} naming these. Householder's (tsqr) would need tasks of another kind on each
+  /// block of rows, for an orthogonality that automatic and cholqr_wide2 have. A sketch replaces a
+  /// Gram matrix that is expensive, which one of s columns is not.
   QrMethod orthogonalization = QrMethod::automatic;
   /// For s > 1 and methods by Gram matrices, that is not for cgs, cgs2 and mgs. With `pythagorean`
   /// the automatic method projects first where Pythagoras would lose too much, and says so;
@@ -164,7 +165,7 @@ struct KrylovDecision {
   /// panel has the one of the second stage.
   std::int64_t reductions = 0;
   double condition = 0;  ///< of the projected block with unit columns; infinite: beyond the sums
-  /// Of the vector before the block: the largest |QᵀQ − I| in its column. NaN: not measured.
+  /// Largest |QᵀQ − I| in the column of the vector before the block. NaN: not measured.
   double loss = 0;
   std::string
       what;  ///< "shrink: …", "grow: …", "wide: …", "projected: …"; empty: as the block before
@@ -291,8 +292,8 @@ struct EigsOptions {
 /// What is known behind one cycle.
 struct EigsCycle {
   std::int64_t locked = 0;  ///< pairs that were found by then
-  /// Of the pairs that are sought and not locked, the largest ‖A·v − λ·v‖₂ by the projected
-  /// problem, over the largest row sum of |A|; 0: there is none.
+  /// Largest ‖A·v − λ·v‖₂ over the wanted pairs that are not locked, estimated from the projected
+  /// problem, relative to the largest row sum of |A|; 0: no such pair is left.
   double estimated_residual = 0;
 };
 

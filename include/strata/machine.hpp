@@ -1,11 +1,10 @@
 #pragma once
 // Machine: what plan() and simulate() know of the hardware. Pure data.
 //
-// Contract: budgets bound what a plan may use; rates serve prediction only. What is predicted
-// decides which tile and how many queues are fastest, where a caller leaves that open, and whether
-// GPUs, CPUs or both of them factor a sparse matrix, where both are named: a tile and a backend
-// change the rounding of a result, and nothing else here does. All sizes are bytes, all times
-// seconds.
+// Contract: budgets bound what a plan may use; rates serve prediction only. Predictions decide
+// which tile and how many queues are fastest, where a caller leaves that open, and whether GPUs,
+// CPUs or both of them factor a sparse matrix, where both are named. A tile and a backend change
+// the rounding of a result; nothing else here does. All sizes are bytes, all times seconds.
 
 #include <array>
 #include <cstdint>
@@ -77,7 +76,7 @@ struct Machine {
   /// From any device to any other of its kind, as if each pair had a link of its own; without a
   /// rate there is none, and what devices have to tell each other goes through the host.
   LinkRate device_to_device;
-  /// Of page-locking host memory beside a run; without a rate it takes no time.
+  /// Rate of page-locking host memory during a run; without a rate it takes no time.
   double pinning_bytes_per_second = 0;
   std::int64_t host_memory_bytes = 0;
   std::vector<std::string> storage;

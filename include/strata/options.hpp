@@ -70,10 +70,10 @@ struct Options {
   std::int64_t tile = 0;
   Policy policy = Policy::opt;
   CholeskyPath path = CholeskyPath::automatic;
-  /// Of covariances that are generated: tiles and products in fewer bits than FP64.
+  /// Covariances that are generated: tiles and products in fewer bits than FP64.
   MixedPrecision mixed;
-  /// Of the points of a covariance, by their coordinates in space. None: kd with `mixed`, else
-  /// none; coarse where one covariance is evaluated and that is predicted to be faster than kd.
+  /// Order of the points of a covariance, by their coordinates in space. Absent: as given; with
+  /// `mixed` kd, or coarse where one covariance is evaluated and that is predicted to be faster.
   std::optional<PointOrder> order;
   Probing probing;                                    ///< of log-likelihoods, with `mixed`
   CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned
@@ -129,8 +129,8 @@ struct RunReport {
   std::string tuning = "none";
   double seconds = 0;       ///< of running
   double plan_seconds = 0;  ///< of planning, with the search for a tile
-  /// Of pinning the factor's host memory, by the end of the run; in the background it is no part of
-  /// `seconds`.
+  /// Time spent on pinning the factor's host memory, by the end of the run; pinning in the
+  /// background is not part of `seconds`.
   double pinning_seconds = 0;
   std::int64_t pinned_bytes = 0;  ///< of the factor's host memory, by the end of the run
   /// What simulate() said before the run; of several, the sum. Absent where nothing was planned, as
@@ -139,7 +139,7 @@ struct RunReport {
   double flops = 0;
   std::int64_t tasks = 0;
   std::int64_t peak_device_bytes = 0;  ///< the largest over the devices
-  /// Of the factor in host memory, with the statuses of its diagonal tiles and the coordinates of
+  /// Host memory of the factor, with the statuses of its diagonal tiles and the coordinates of
   /// points.
   std::int64_t host_bytes = 0;
   Traffic traffic;

@@ -2,11 +2,11 @@
 // QR factorization of tall and skinny matrices, and least squares.
 //
 // Contract: V is m × n with m >= n, column-major; V = Q·R with R upper triangular and its diagonal
-// not negative. Of more than kQrColumnsMax columns `automatic` takes blocks one after the other. Q
-// takes the place of V. What is misused (m < n, shapes that do not fit) is Error{misuse}; an
-// element that is NaN or infinite is Error{input} with its row and column, and so is, with its
-// number, a finite column whose length exceeds the largest number of its precision, which R could
-// not hold; V is then as it was. Everything else is told by QrInfo, never hidden.
+// not negative. With more than kQrColumnsMax columns `automatic` takes blocks one after the other.
+// Q takes the place of V. Misuse (m < n, shapes that do not fit) is Error{misuse}. An element that
+// is NaN or infinite is Error{input} with its row and column. A finite column whose length exceeds
+// the largest number of its precision, which R could not hold, is Error{input} with its number. V
+// is then as it was. Everything else is told by QrInfo, never hidden.
 //
 // The result has the same bits for any number of devices, any budget and policy, in core or
 // streamed, and from run to run: the order of every sum follows from m and n. With fewer than 20
@@ -78,10 +78,11 @@ struct QrOptions {
   /// The last pass also adds up QᵀQ, so that `orthogonality` is measured, at no further
   /// reading of V; `automatic` then goes on until its promise is kept.
   bool verify = true;
-  /// Of `automatic`: columns at this distance from the span of those before them or nearer, beside
-  /// their own length and to a factor of √2, are dependent. 0: those that are so exactly, as the
-  /// numbers of V are stored (to 1e-25; of more than kQrColumnsMax columns to 5e-15·√n). n·2^-52
-  /// takes those for dependent that were computed from others in fp64. Below 0.1.
+  /// With `automatic` columns are dependent whose distance from the span of those before them,
+  /// relative to their own length and to a factor of √2, is at most this. 0: those that are so
+  /// exactly, as the numbers of V are stored (to 1e-25; of more than kQrColumnsMax columns to
+  /// 5e-15·√n). n·2^-52 takes those for dependent that were computed from others in fp64. Below
+  /// 0.1.
   double rank_tolerance = 0;
   std::uint32_t seed = 0;  ///< of random sketches, below 2^28
   Options run;             ///< devices, budgets, policy, progress
@@ -108,10 +109,10 @@ struct QrInfo {
   /// them: `rank` without those that may have been computed from others. By the diagonal of R.
   std::int64_t numerical_rank = 0;
   std::vector<std::int64_t> dependent_columns;  ///< by number from 0, increasing
-  /// Of V with its columns scaled to length 1, in the 2-norm, without dependent columns. Of
-  /// `automatic` an upper bound: a few percent above κ to 1e12 and where columns are near those of
-  /// few others, more beyond, infinite where Q came by reflections of a V of κ above 1e14 or so. Of
-  /// other methods a bound of the condition of R.
+  /// Condition of V with its columns scaled to length 1, in the 2-norm, without dependent columns.
+  /// From `automatic` an upper bound: a few percent above κ to 1e12 and where columns are near
+  /// those of few others, more beyond, infinite where Q came by reflections of a V of κ above 1e14
+  /// or so. From other methods a bound of the condition of R.
   double condition = 0;
   /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
   /// of the 2-norm; of `automatic` with (4·√n + n)·2^-53 for what rounding does to sums in fp64.
@@ -181,9 +182,9 @@ QrInfo qr_r(const TallInput<float>& v, MatrixView<float> r, const QrOptions& opt
 /// was in every test. T is double or float. Move-only; calls of one object follow one another.
 ///
 /// V, of at most kQrColumnsMax columns, is read once where the condition of its unit columns is at
-/// most 9.5e7 (fp32: 2.3e4), twice up to 9e14 (9e6), beyond that up to three times, two more where
-/// it is `rescaled`, one more where a column is zeros; and once by each call. It stays on the
-/// devices between calls where there is room.
+/// most 9.5e7 (fp32: 2.3e4), twice up to 9e14 (9e6), beyond that up to three times. It is read
+/// twice more where it is `rescaled`, once more where a column is zeros; and once by each call. It
+/// stays on the devices between calls where there is room.
 template <class T>
 class TallQr {
  public:
@@ -283,8 +284,8 @@ struct LeastSquaresInfo {
   std::vector<std::int64_t> dependent_columns;
   double condition = 0;               ///< as of QrInfo
   std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ of x as it is written, for each b_k
-  /// Of x, relative to the norm of x with the columns of A scaled to length 1: what rounding does
-  /// to it, from the condition, the residual and, where x was refined, the last step. Infinite
+  /// Error of x, relative to the norm of x with the columns of A scaled to length 1: what rounding
+  /// does to x, from the condition, the residual and, where x was refined, the last step. Infinite
   /// where nothing is known.
   double error_bound = 0;
   int refinements = 0;  ///< each read A and b once more, on the host
@@ -294,12 +295,12 @@ struct LeastSquaresInfo {
   RunReport report;
 };
 
-/// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of
-/// [A b] in double-double: A and b are read once (once more where a column is zeros or the residual
-/// is near rounding, twice more where squares could overflow or underflow) and not written. Where
-/// that is not good for six digits, x is refined, a reading a step, with this R, that of qr_r(), or
-/// that of a copy of A which becomes Q; so are more than kQrColumnsMax columns of [A b]. Throws as
-/// qr(); m >= n.
+/// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of [A
+/// b] in double-double. A and b are read once (once more where a column is zeros or the residual is
+/// near rounding, twice more where squares could overflow or underflow) and not written. Where that
+/// is not good for six digits, x is refined, a reading a step, with this R, that of qr_r(), or that
+/// of a copy of A which becomes Q; so are more than kQrColumnsMax columns of [A b]. Throws as qr();
+/// m >= n.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
                                MatrixView<double> x, const Options& options = {});
 LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,

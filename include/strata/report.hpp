@@ -76,7 +76,8 @@ struct ReportHoldOut {
 
   std::vector<double> observed;
   std::vector<double> predicted;
-  /// Of a new observation (nugget included), as long as `predicted`; empty: no intervals are drawn.
+  /// Standard error of a new observation (with nugget), as long as `predicted`; empty: no intervals
+  /// are drawn.
   std::vector<double> standard_error;
   std::string unit;
   double rmse = kAbsent;      ///< root mean squared error
@@ -137,8 +138,8 @@ struct ReportKrylov {
 struct ReportPrecisionMap {
   std::string title;       ///< "A", "L"
   std::int64_t tiles = 0;  ///< rows of tiles, as many as columns
-  /// Of the tiles·(tiles + 1)/2 tiles on and below the diagonal, column by column; of a tile that
-  /// is zero, `none`.
+  /// Elements of the tiles·(tiles + 1)/2 tiles on and below the diagonal, column by column; `none`
+  /// for a tile that is zero.
   std::vector<Element> elements;
 };
 
@@ -175,10 +176,9 @@ struct ReportData {
   std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown
 };
 
-/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length,
-/// a bar or a row of a table has not as many entries as it should, a grid has not nx·ny values, a
-/// precision map has not one element for each of its tiles or a node of a tree stands behind its
-/// parent.
+/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length:
+/// in a bar, a row of a table, a grid (nx·ny values) or a precision map (one element for each of
+/// its tiles). Likewise if a node of a tree stands behind its parent.
 [[nodiscard]] std::string render_report(const ReportData& data);
 
 /// Writes the page; an existing file is replaced once the new one is whole. Throws as

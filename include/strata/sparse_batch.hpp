@@ -20,7 +20,7 @@ namespace strata {
 
 class SparseCholeskyBatch {
  public:
-  /// For `count` matrices of the pattern of `pattern`, whose values are not read. Of the options
+  /// For `count` matrices of the pattern of `pattern`, whose values are not read. The options
   /// `analysis` and `shift` are not read. The factors stay on a GPU if one is asked for and holds
   /// all of them; elsewhere they come home, a few at a time in the memory that devices have. Throws
   /// Error{misuse} for an analysis of another pattern, sizes of parts, a precision other than fp64
@@ -43,7 +43,7 @@ class SparseCholeskyBatch {
   /// Error{misuse} for other shapes, naming the matrix and its entries Error{input} where they are
   /// not finite and Error{numerical} where not symmetric, after which the factors are gone.
   std::span<const FactorInfo> factor(MatrixView<const double> values, double shift = 0);
-  /// Of the last factorization; not ok before the first one.
+  /// Outcomes of the last factorization, one for each matrix; not ok before the first one.
   [[nodiscard]] std::span<const FactorInfo> infos() const noexcept;
   [[nodiscard]] const RunReport& report() const noexcept;
 

@@ -48,11 +48,10 @@ struct AnalysisOptions {
   int threads = 0;         ///< of nested dissection; 0: one for each core
   /// Amalgamation: a supernode is joined with its parent if the panel of both holds at most
   /// (1 + relax_bytes) times the entries that its columns have in L, and s more, and is factored in
-  /// at most (1 + relax_flops) times their operations, and s² more: s is `relax_entries`, and
-  /// `relax_rows` for each row below its columns, up to kRelaxRowsMax of them: what a small
-  /// supernode costs beside its operations grows with its update. So these bound the factor as a
-  /// whole, too. Four zeros: no zero is stored. The defaults are measured on a GPU
-  /// (docs/benchmarks.md).
+  /// at most (1 + relax_flops) times their operations, and s² more. Here s is `relax_entries`, and
+  /// `relax_rows` for each row below its columns, up to kRelaxRowsMax of them: the overhead of a
+  /// small supernode grows with its update. So these bound the factor as a whole, too. Four zeros:
+  /// no zero is stored. The defaults are measured on a GPU (docs/benchmarks.md).
   static constexpr std::int64_t kRelaxRowsMax = 512;
   double relax_bytes = 0.2;
   double relax_flops = 0.2;
@@ -81,11 +80,11 @@ struct AnalysisCounts {
   std::int64_t widest = 0;
   std::int64_t largest_panel_bytes = 0;
   std::int64_t largest_update_bytes = 0;
-  /// Of a multifrontal factorization in postorder: the most that update matrices and the panel that
-  /// is being computed take together; panels are gone when they are done (Liu 1986).
+  /// Memory of a multifrontal factorization in postorder: the most that update matrices and the
+  /// current panel take together, in bytes; a panel leaves when it is done (Liu 1986).
   std::int64_t stack_bytes = 0;
-  /// Of a left-looking one: the largest product that one supernode adds to another, beside the
-  /// factor.
+  /// Memory of a left-looking factorization beside the factor: the largest product that one
+  /// supernode adds to another, in bytes.
   std::int64_t product_bytes = 0;
   std::int64_t height = 0;                 ///< supernodes on the longest way from a leaf to a root
   double critical_flops = 0;               ///< the most stored_flops on such a way
@@ -108,7 +107,8 @@ struct SparseAnalysis {
   std::vector<std::int32_t> order;  ///< n: row of A that is eliminated as the k-th
   /// Supernode s has the columns first[s] … first[s + 1] − 1 of L; one more than supernodes.
   std::vector<std::int32_t> first{0};
-  /// Of each supernode; −1: a root. All rows of a supernode are columns or rows of its parent.
+  /// Parent of each supernode; −1: a root. All rows of a supernode are columns or rows of its
+  /// parent.
   std::vector<std::int32_t> parent;
   /// Rows of supernode s below its columns: row_start[s] … row_start[s + 1] − 1 of `row`, which
   /// holds numbers of columns of L, ascending.
@@ -135,7 +135,7 @@ struct SparseAnalysis {
     return std::span(row).subspan(static_cast<std::size_t>(row_start[static_cast<std::size_t>(s)]),
                                   static_cast<std::size_t>(row_count(s)));
   }
-  /// Of the panel of s as a rectangle of doubles.
+  /// Bytes of the panel of s, stored as a rectangle of doubles.
   [[nodiscard]] std::int64_t panel_bytes(std::int32_t s) const {
     return (width(s) + row_count(s)) * width(s) * 8;
   }

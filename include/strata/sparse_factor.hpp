@@ -40,18 +40,18 @@ struct LevelBatches {
 
 struct SparseCholeskyOptions {
   /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
-  /// and all updates, or several do between them, L stays there until it is asked for. Of GPUs
-  /// and CPUs ("cuda:0+host:1") those of one kind factor unless a plan for all of them is predicted
-  /// to end sooner, which follows from the pattern, the rates and the memory of the devices: so
-  /// there the backend, and with it the bits, may change from machine to machine. Names of one kind
-  /// do not.
+  /// and all updates, or several do between them, L stays there until it is asked for. Where GPUs
+  /// and CPUs are named ("cuda:0+host:1"), those of one kind factor unless a plan for all of them
+  /// is predicted to end sooner. That follows from the pattern, the rates and the memory of the
+  /// devices: the backend, and with it the bits, may change from machine to machine. With names of
+  /// one kind they do not.
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
-  /// Of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make solutions
-  /// of fp64 as long as the condition is below about 1e7; A has to be in the range of floats.
-  /// Vectors and results are always double; log-determinants and inverses have the digits that the
-  /// factor has.
+  /// Precision of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make
+  /// solutions of fp64 as long as the condition is below about 1e7; A has to be in the range of
+  /// floats. Vectors and results are always double; log-determinants and inverses have the digits
+  /// that the factor has.
   Element precision = Element::fp64;
   /// Which fronts are cut into tiles, and of what order; how large branches are at most. 0: as it
   /// suits CPUs. Tiles change rounding, branches nothing. At most 46,340, but for branches.
@@ -91,7 +91,7 @@ class SparseCholesky {
   [[nodiscard]] const SparseAnalysis& analysis() const noexcept;
   /// first_bad_pivot is a row of A.
   [[nodiscard]] const FactorInfo& info() const noexcept;
-  /// Of the last factorization.
+  /// What the last factorization did.
   [[nodiscard]] const RunReport& report() const noexcept;
   [[nodiscard]] double shift() const noexcept;
   [[nodiscard]] Element precision() const noexcept;
@@ -146,7 +146,7 @@ class SparseCholesky {
   /// Writes both into a directory, which is made: both or none. Throws Error{storage, cancelled}.
   void save(const std::string& directory) const;
   /// Reads both back; it can solve at once. With a factor that GPUs made the GPUs of `options`
-  /// solve if they are named, or if L has 256 MiB or more: from the first solve on it stays on them
+  /// solve if they are named, or if L has 256 MiB or more. From the first solve on L stays on them
   /// if it is in fp64, stayed where it was made, and as many GPUs hold it and all updates; else it
   /// streams. With others, and where memory is too short for that, the host solves. Throws
   /// Error{input} for what is damaged, truncated or none of these, Error{memory}.

@@ -25,7 +25,7 @@ class EnvironmentOverlay {
   ~EnvironmentOverlay();
 
  private:
-  /// True if nobody has changed the environment since the scope began.
+  /// True if the environment is unchanged since the scope began.
   [[nodiscard]] bool untouched() const;
 
   Variables variables_;

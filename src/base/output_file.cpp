@@ -147,7 +147,7 @@ void OutputFile::complete() {
   if (encode_) write_raw(encode_({}, true));
   if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_errno(errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(errno);
-  // To the disk a long file may have taken seconds, in which nobody asked.
+  // Writing a long file to disk may have taken seconds without a check for cancellation.
   if (pieces_ > 1 && !temporary_.empty()) check_writing();
 }
 

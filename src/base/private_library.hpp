@@ -7,7 +7,7 @@
 //
 // Method: the dynamic loader knows a library by its file and by its name (DT_SONAME). So the file
 // is copied into memory (memfd_create, as much memory as the file is large), and the name of the
-// copy is overwritten with DT_SYMBOLIC, by which the library's own symbols come first when it looks
+// copy is overwritten with DT_SYMBOLIC. With it the library's own symbols come first when it looks
 // for them, before those of a twin in the global scope. RTLD_DEEPBIND would do that too, but takes
 // malloc from the program's dependencies as well, which sanitizers and allocators cannot bear;
 // dlmopen would bring a second C library.
@@ -21,10 +21,9 @@ struct PrivateLibrary {
   std::string why;         ///< then
 };
 
-/// Makes the calls of `function` that the library of `handle` makes, and those of nobody else, go
-/// to `target`. It must have been loaded with all its symbols bound, as open_private_copy does, and
-/// not run yet. False if it calls no function of that name in another library, or cannot be
-/// changed.
+/// Redirects to `target` the calls of `function` by the library of `handle`, and by no other. It
+/// must have been loaded with all its symbols bound, as open_private_copy does, and not run yet.
+/// False if it calls no function of that name in another library, or cannot be changed.
 [[nodiscard]] bool redirect_calls(void* handle, const std::string& function, void* target);
 
 /// Loads a private instance of the file `path`. What it depends on is shared, and is found more

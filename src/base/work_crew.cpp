@@ -36,8 +36,8 @@ void WorkCrew::share(std::int64_t count, const std::function<void(std::int64_t)>
   others.finish();
 }
 
-/// As many as there are pieces that nobody has begun, also where pieces bring pieces: a recursion
-/// that brings two at a time is work for all.
+/// Starts as many threads as there are pieces that none has begun, also where pieces add pieces: a
+/// recursion that adds two at a time is work for all.
 void WorkCrew::start_threads() {
   std::int64_t waiting = 0;
   for (const Job* job : jobs_) waiting += job->count_ - job->next_;

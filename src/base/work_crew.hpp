@@ -53,8 +53,8 @@ class WorkCrew::Job {
   /// Pieces that were not begun are left; those that were are waited for.
   ~Job();
 
-  /// Does what nobody has begun, and returns when all is done. Throws what a piece threw first;
-  /// pieces that were not begun by then are left.
+  /// Does the pieces that no thread has begun, and returns when all are done. Throws what a piece
+  /// threw first; pieces that were not begun by then are left.
   void finish();
 
  private:

@@ -47,7 +47,7 @@ std::vector<Calls> calls_of(const CholeskyProblem& problem) {
   return calls;
 }
 
-/// Of a task of the factorization: a status is in fp64, all else in the matrix's element.
+/// Elements of a factorization task: a status is in fp64, all else in the matrix's element.
 Elements elements_of_task(const Operation& operation, Element element) {
   if (&operation == &potrf) return {element, Element::fp64};
   return {operation.operands, element};

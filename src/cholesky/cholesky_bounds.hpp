@@ -29,10 +29,11 @@ namespace strata {
 /// factored: they were idle for 0.5 % of a run of n = 98,304.
 [[nodiscard]] bool has_urgent_queue(const CholeskyProblem& problem, const Machine& machine);
 
-/// The least that simulate() can say of a factorization in tiles of `problem.tile` on `queues`
-/// compute queues of each device (and the urgent one, where there is one): the largest of the work
-/// on the devices by their rates, the work on the queues, the critical path (potrf → trsm → syrk →
-/// potrf … down the diagonal), and the triangle over the links.
+/// A lower bound of the seconds that simulate() predicts for a factorization in tiles of
+/// `problem.tile` on `queues` compute queues of each device (and the urgent one, where there is
+/// one). It is the largest of the work on the devices by their rates, the work on the queues, the
+/// critical path (potrf → trsm → syrk → potrf … down the diagonal), and the triangle over the
+/// links.
 [[nodiscard]] double simulated_seconds_min(const CholeskyProblem& problem, const Machine& machine,
                                            int queues);
 

@@ -97,7 +97,8 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
           : slots_of_family(make_layout(column, machine_, {}, {}), 0, kMatrixFamily);
   const std::set<std::int64_t> widths = candidate_widths(tiles, slots);
   std::vector<std::int64_t> orders;
-  // Of two that move as many bytes the first is taken: where all fits, that of several devices.
+  // The first of two orders with equal traffic wins: kBalanced, where all tiles fit on several
+  // devices.
   const bool all_fits = slots >= tiles * (tiles + 1) / 2;
   const bool searched = tiles <= kSearchTilesMax || widths.empty();
   if (problem_.devices > 1 && searched) orders.push_back(kBalanced);

@@ -33,9 +33,10 @@ class CholeskyCandidates : public CandidateSpace {
   /// task, and the machine's host memory the factor.
   [[nodiscard]] bool allows(std::int64_t tile) const override;
   /// Column by column, and for `opt`, where not everything fits, super-tiles near the widest whose
-  /// accumulators and operands do. Past 96 rows one order by formula. Of a factor in several
-  /// precisions that does not fit each with tiles that stay until they have to leave, and with
-  /// tiles that go home as they are done; policies but opt take the latter.
+  /// accumulators and operands do. Past 96 rows one order by formula. A factor in several
+  /// precisions that does not fit has each order twice: with tiles that stay until they are
+  /// evicted, and with tiles that are written back as they are done; policies but opt take the
+  /// latter.
   [[nodiscard]] std::vector<std::int64_t> orders(std::int64_t tile) const override;
   [[nodiscard]] std::string order_name(std::int64_t order) const override;
   [[nodiscard]] Schedule schedule(std::int64_t tile, std::int64_t order) const override;

@@ -27,7 +27,7 @@ class CovarianceSolver {
 
   /// Factors the covariance of the points among themselves (nugget on the diagonal).
   const FactorInfo& factor(const CovarianceParameters& parameters);
-  /// Of the last factorization.
+  /// What the last factorization did.
   [[nodiscard]] const RunReport& report() const noexcept;
 
   /// ‖Σ‖∞ of the last factorization, if it came by it; else 0.

@@ -3,8 +3,8 @@
 // hand.
 //
 // Contract: KL(N(0, Σ) ‖ N(0, M)), Σ = L·Lᵀ the truth and M = L̃·L̃ᵀ what stands for it, in nats;
-// it is not symmetric. Host code; memory for two chunks of columns. For orders where nobody has L,
-// log_determinant.hpp estimates the same.
+// it is not symmetric. Host code; memory for two chunks of columns. For orders at which L cannot be
+// computed, log_determinant.hpp estimates the same.
 
 #include <cstdint>
 #include <functional>

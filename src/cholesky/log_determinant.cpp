@@ -1,16 +1,16 @@
 // Stochastic Lanczos quadrature near the identity.
 //
 // Method: tr f(G) is the mean of vᵀf(G)·v over random vectors v of independent signs (Hutchinson
-// 1990), and vᵀf(G)·v = n·Σ_j τ_j²·f(θ_j) up to the error of Gauss quadrature, with the eigenvalues
-// θ of the tridiagonal matrix of Lanczos started at v/√n and the first elements τ of its
-// eigenvectors (Ubaru, Chen, Saad, "Fast estimation of tr(f(A)) via stochastic Lanczos quadrature",
-// SIAM J. Matrix Anal. Appl. 38, 2017, algorithm 1). Here G is near I, and log|Σ| − log|M| may be
-// 1e-10 where n is a million: so Lanczos is run on E = G − I, whose products are G·v − v, and f is
-// log(1 + t). What rounding does then has the size of the rounding of E·v, not that of n·log 1. The
-// basis is orthogonalized twice against all of itself, since few steps are taken. Signs, and not
-// normal vectors: the variance of vᵀF·v is then 2·Σ_{i≠j} F_ij², without the diagonal (Avron,
-// Toledo, "Randomized algorithms for estimating the trace", J. ACM 58, 2011), which is what a
-// systematic error of a factor shows up in.
+// 1990). Up to the error of Gauss quadrature vᵀf(G)·v = n·Σ_j τ_j²·f(θ_j), with the eigenvalues θ
+// of the tridiagonal matrix of Lanczos started at v/√n and the first elements τ of its eigenvectors
+// (Ubaru, Chen, Saad, "Fast estimation of tr(f(A)) via stochastic Lanczos quadrature", SIAM J.
+// Matrix Anal. Appl. 38, 2017, algorithm 1). Here G is near I, and log|Σ| − log|M| may be 1e-10
+// where n is a million: so Lanczos is run on E = G − I, whose products are G·v − v, and f is log(1
+// + t). What rounding does then has the size of the rounding of E·v, not that of n·log 1. The basis
+// is orthogonalized twice against all of itself, since few steps are taken. Signs, and not normal
+// vectors: the variance of vᵀF·v is then 2·Σ_{i≠j} F_ij², without the diagonal (Avron, Toledo,
+// "Randomized algorithms for estimating the trace", J. ACM 58, 2011), which is what a systematic
+// error of a factor shows up in.
 
 #include "cholesky/log_determinant.hpp"
 
@@ -105,8 +105,8 @@ class Lanczos {
     });
   }
 
-  /// Of the products with the probes themselves, in pairs of neighbours: all pairs would say little
-  /// more, and of many rows take longer than a product.
+  /// Asymmetry from the products with the probes, in pairs of neighbours: all pairs would say
+  /// little more, and with many rows take longer than a product.
   [[nodiscard]] double asymmetry() {
     const DenseBlock& first = basis_.front();
     const auto n = static_cast<double>(n_);

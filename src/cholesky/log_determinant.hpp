@@ -31,8 +31,8 @@ struct ProbeOptions {
 struct LogDeterminantCorrection {
   /// Estimate of log|Σ| − log|L̃·L̃ᵀ|; NaN if a Ritz value of G was not positive.
   double correction = 0;
-  /// Of the mean over the probes, from their spread: √(Σ(xᵢ − x̄)²/(k·(k − 1))). 0 where log G is
-  /// diagonal: there each probe alone is exact.
+  /// Standard error of the mean over the probes, from their spread: √(Σ(xᵢ − x̄)²/(k·(k − 1))). 0
+  /// where log G is diagonal: there each probe alone is exact.
   double standard_error = 0;
   /// How much the last step of Lanczos changed the mean. The quadrature's error falls at least
   /// geometrically, by ((√κ − 1)/(√κ + 1))² a step for G of condition κ (Ubaru, Chen, Saad 2017,
@@ -57,8 +57,8 @@ struct LogDeterminantCorrection {
   [[nodiscard]] double likelihood_difference_at_zero() const { return std::abs(correction) / 2; }
   /// 3·(standard error + rounding) + truncation: how far log|L̃·L̃ᵀ| + correction is from log|Σ|.
   /// Statistical: with 32 probes it is exceeded in less than 5 of 100 cases, also where one
-  /// eigenvalue dominates log G, so that the probes are far from normal, and in less than 1 of 100
-  /// where they are normal (Student's t with 31 degrees of freedom). No proven bound.
+  /// eigenvalue dominates log G, so that the probes are far from normal. Where they are normal it
+  /// is exceeded in less than 1 of 100 (Student's t with 31 degrees of freedom). No proven bound.
   [[nodiscard]] double statistical_bound_applied() const {
     return 3 * (standard_error + rounding) + truncation;
   }

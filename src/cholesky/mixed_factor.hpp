@@ -1,17 +1,17 @@
 #pragma once
 // MixedFactor: a covariance factored in several precisions, safely.
 //
-// Contract: flies a pilot, makes a map of precisions of what it says, factors, compares the norms
-// that were met with those that were expected, and does it again with a finer map where larger
-// tiles cost more than was asked for in all, or a probe of the factor finds that they do. With
-// MixedPrecision::guard a factorization that takes long in FP64 is forecast first
-// (mixed_forecast.hpp): what would take as long in lower precisions is done in FP64 at once, and
-// one that fails is followed by one other in lower precisions at most, if that is still worth it.
-// Tiles that were left out are never met, so random vectors tell whether the factor is as near as
-// it should be; if it is not, with MixedPrecision::guard nothing is left out, then the accuracy is
-// made finer, and without it the report says so. Ends in FP64 if nothing else does: the factor that
-// it returns is positive definite and its tiles are within the accuracy that the report names, or
-// FactorInfo says what is wrong with the covariance itself. Not thread-safe.
+// Contract: runs a pilot factorization (pilot.hpp), makes a map of precisions from its norms,
+// factors, and compares the norms that were met with those that were expected. Where larger tiles
+// cost more than was asked for in all, or a probe of the factor finds that they do, it factors
+// again with a finer map. With MixedPrecision::guard a factorization that takes long in FP64 is
+// forecast first (mixed_forecast.hpp). What would take as long in lower precisions is done in FP64
+// at once; one that fails is followed by one other in lower precisions at most, if that is still
+// worth it. Tiles that were left out are never met, so random vectors tell whether the factor is as
+// near as it should be; if it is not, with MixedPrecision::guard nothing is left out, then the
+// accuracy is made finer, and without it the report says so. Ends in FP64 if nothing else does: the
+// factor that it returns is positive definite and its tiles are within the accuracy that the report
+// names, or FactorInfo says what is wrong with the covariance itself. Not thread-safe.
 
 #include <memory>
 #include <optional>
@@ -30,7 +30,7 @@ class MixedFactor {
 
   /// Factors the covariance of the points.
   const FactorInfo& factor(const CovarianceParameters& parameters);
-  /// Of the last factorization; before the first one there is none.
+  /// The factor of the last factorization; not to be called before the first one.
   [[nodiscard]] TileFactor& tiles() { return *factor_; }
   [[nodiscard]] const MixedReport& report() const noexcept { return report_; }
   /// ‖A‖∞ as the probe of the last factorization came by it, for an A without negative elements; 0

@@ -53,7 +53,7 @@ Element element_of_sum(const TileFormats& formats, std::int64_t m, std::int64_t 
   return !formats.exists(m, k) || sum == kept ? Element::none : sum;
 }
 
-/// Of each tile, in which precisions products take it (bits by TilePrecision).
+/// The precisions in which products take each tile (bits by TilePrecision).
 std::vector<std::uint8_t> forms_of(const PrecisionMap& map) {
   const TileNorms& norms = map.norms();
   std::vector<std::uint8_t> forms(norms.matrix.size());

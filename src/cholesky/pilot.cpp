@@ -28,7 +28,8 @@ constexpr std::int64_t kPairPoints = 32;
 /// be raised and everything done again.
 constexpr double kMargin = 1.3;
 
-/// Of n points in tiles of `tile`, `per_tile` of each, of the first one `of_first`.
+/// Chooses rows out of n points in tiles of `tile`: `of_first` of the first tile, `per_tile` of
+/// each other.
 std::vector<std::int64_t> chosen_rows(std::int64_t n, std::int64_t tile, std::int64_t per_tile,
                                       std::int64_t of_first) {
   std::vector<std::int64_t> rows;

@@ -49,8 +49,8 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions,
                                       const Options& options);
 
-/// The tiles whose kernels should be measured, so that the search finds rates for what it compares:
-/// `requested` alone if it is above 0, else half of the rule's, the rule's, and one and a half
+/// The tiles whose kernels should be measured, so that the search finds rates for what it compares.
+/// `requested` alone if it is above 0; else half of the rule's, the rule's, and one and a half
 /// times and twice of it, as far as the budget can hold what a measurement needs.
 [[nodiscard]] std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem,
                                                           std::int64_t requested,

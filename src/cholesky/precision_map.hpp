@@ -34,7 +34,7 @@ struct TileNorms {
 class PrecisionMap {
  public:
   /// Rule `factor`, with τ = ε‖A‖_F/N_t and half of it for each of storing and multiplying: L_ij in
-  /// the lowest p with u_p‖L_ij‖·‖L_jj‖/√tile < τ/2, left out if ‖L_ij‖·‖L_jj‖ < τ; the product
+  /// the lowest p with u_p‖L_ij‖·‖L_jj‖/√tile < τ/2, left out if ‖L_ij‖·‖L_jj‖ < τ. The product
   /// L_ik·L_jkᵀ in the lowest p with u_p‖L_ik‖·‖L_jk‖·√(N_t/tile) < τ/2 (rounding errors as
   /// random), left out if ‖L_ik‖·‖L_jk‖·N_t < τ (as if all had one sign). That the errors of all
   /// tiles together stay near ε‖A‖_F is measured, not proven. Rule `paper`: include/strata. Throws

@@ -210,7 +210,7 @@ class ConjugateGradients {
     }
   }
 
-  /// Measures those that wait, since nobody runs any more; false if they are all done.
+  /// Measures the lanes that wait, since none runs any more; false if they are all done.
   bool settle() {
     std::vector<bool> which;
     for (const Lane& l : lanes_) which.push_back(l.waits && !l.idle);

@@ -100,7 +100,7 @@ struct QuadraticForm {
   double rounding = 0;
 };
 
-/// Of each column. `residuals` are B − A·X, as Refinement has them; `lambda` > 0 as in
+/// The form of each column. `residuals` are B − A·X, as Refinement has them; `lambda` > 0 as in
 /// QuadraticForm::remainder. One solve with M⁻¹.
 [[nodiscard]] std::vector<QuadraticForm> quadratic_forms(MatrixView<const double> b,
                                                          MatrixView<const double> x,

@@ -4,8 +4,8 @@
 // it from the residual r of the x that is handed back, in fp64, and t = |A|·|x| + |b|. Rounding in
 // r is at most γ·t, γ = (n + 2)·2⁻⁵³, so with D = diag(A)^(−1/2), S = D·A·D and f = |r| + γ·t
 //   |x − A⁻¹·b|_i <= D_i·‖S⁻¹‖∞·‖D·f‖∞.
-// Where that says too little of x, as it does where elements of x are small in units of their rows,
-// r in double-double gives a correction d, and with η, a bound of what corrections shrink by,
+// That says too little of x where elements of x are small in units of their rows. There r in
+// double-double gives a correction d, and with η, a bound of what corrections shrink by,
 //   |x − A⁻¹·b|_i <= |d_i| + D_i·η/(1 − η)·max_j |d_j|/D_j;
 // d is then added to x as long as that is halved (as of sparse systems: sparse_refinement.cpp).
 // A whose elements are near the ends of the range is solved as 2^(−k)·A, k even, and a column of B

@@ -41,7 +41,7 @@ struct CholeskyProblem {
   /// `precision` is fp64.
   TileFormats formats{};
   int devices = 1;
-  /// Of each device, in any unit, by which rows are distributed; empty: all alike.
+  /// Rate of each device, in any unit, by which rows are distributed; empty: all alike.
   std::vector<double> rates{};
   /// 0: A is stored. d > 0: A is the covariance of n points with d coordinates, generated tile by
   /// tile.

@@ -80,8 +80,8 @@ class TileFactor {
   /// Factors the covariance of `points` (n × d, column-major, alive during the call).
   const FactorInfo& factor_covariance(const double* points, const CovarianceParameters& parameters);
 
-  /// Of a mixed factorization: how large each tile was before it was rounded, in the order of
-  /// TileNorms::at; of diagonal tiles, and of those that are left out or were not reached, zeros.
+  /// How large each tile of a mixed factorization was before it was rounded, in the order of
+  /// TileNorms::at; zeros for diagonal tiles and for those that are left out or were not reached.
   [[nodiscard]] std::vector<TileNorm> measured_norms() const;
   /// The same from what is kept, of any factor and for blocks of this order, which divides that of
   /// its tiles.

@@ -23,7 +23,8 @@ struct TileFormats {
   [[nodiscard]] bool exists(std::int64_t i, std::int64_t j) const {
     return map == nullptr || map->stored(i, j) != TilePrecision::none;
   }
-  /// Of each tile of the lower triangle, in the order of BlockTable::index; empty without a map.
+  /// Elements of the tiles of the lower triangle, in the order of BlockTable::index; empty without
+  /// a map.
   [[nodiscard]] std::vector<Element> elements() const;
   bool operator==(const TileFormats&) const = default;
 };

@@ -67,7 +67,7 @@ class WhitenedSumsEmitter {
   TaskList& tasks_;
 };
 
-/// Of `rows` × `cols` elements, cut along the rows alone.
+/// A family of `rows` × `cols` elements, cut along the rows alone.
 BlockFamily strip(const char* name, std::int64_t rows, std::int64_t cols, std::int64_t tile_rows,
                   Element element) {
   return {.name = name,

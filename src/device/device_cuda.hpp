@@ -46,7 +46,7 @@ inline constexpr std::int64_t kReserveBytes = std::int64_t{512} << 20;
 void require_cuda(cudaError_t status, const char* call);
 void require_blas(cublasStatus_t status, const char* call);
 
-/// Of the current GPU. Throws Error{device}.
+/// Multiprocessors of the current GPU. Throws Error{device}.
 [[nodiscard]] int multiprocessors();
 
 /// Events are slow to create (microseconds) and a run records one for each step: they are used

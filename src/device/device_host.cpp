@@ -125,7 +125,7 @@ class HostQueue final : public Queue {
  private:
   struct Work {
     std::function<void()> function;
-    bool skippable;  // stamps and waits are not: nobody may hang
+    bool skippable;  // stamps and waits are not: no waiting thread may hang
   };
 
   std::uint64_t put(std::function<void()> function, bool skippable) {

@@ -8,12 +8,12 @@
 // edge of the domain with maxima of its own: there the search goes on without it, and where it ends
 // near the edge, or on it, the other side is tried.
 //
-// The expected information (information.hpp) on at most kCurvatureOrderMax of the points says
-// how far the next optimum may be and which changes of the parameters compensate each other: it is
+// The expected information (information.hpp) on at most kCurvatureOrderMax of the points says how
+// far the next optimum may be and which changes of the parameters compensate each other. It is
 // taken to grow with the points, and the next search goes in coordinates u, x = x₀ + C·u with C·Cᵀ
 // the covariance expected of x, in which the objective is about |u|²/2. A quadratic model of it is
 // right after 2k + 1 evaluations. Near a bound of range, smoothness or ratio the search stays in x,
-// so that the bound is one of the search, with the same radii; parameters of time and the
+// so that the bound is one of the search, with the same radii. Parameters of time and the
 // anisotropy, which have narrow domains and are often at their ends, may lie there in any search.
 
 #include <algorithm>
@@ -41,9 +41,9 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kCurvatureOrderMax = 500;
-/// Of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen with
-/// exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to 0.21
-/// and ε from 1e-5 to 1e-3.
+/// Rounding of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen
+/// with exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to
+/// 0.21 and ε from 1e-5 to 1e-3.
 constexpr double kRoundingOfLikelihood = 0.02;
 constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a standard error
 
@@ -344,8 +344,8 @@ void Fit::search_samples() {
   }
 }
 
-/// Where a search has ended at a nugget of 0, or so near to it that nobody can tell: goes on to the
-/// other side if that is better by `gain`; 0 is preferred to what is as good.
+/// Continues a search that ended at a nugget of 0, or indistinguishably near to it, on the other
+/// side if that is better by `gain`; 0 is preferred to what is as good.
 bool Fit::continue_across(const Call& call, FitObjective& objective, double gain) {
   learn(objective);
   const FitStep best = objective.path()[*objective.best()];

@@ -16,9 +16,9 @@ namespace {
 
 using Values = FitSpace::Values;
 
-/// Ranges from that at which neighbours are as little correlated as with a smoothness of 1/2 and
-/// half of their typical distance, up to the extent, evenly in their logarithm and by about a
-/// factor of 4, and the shortest distance where that is much less. Correlations reach about
+/// Ranges, evenly in their logarithm and by about a factor of 4. They begin where neighbours are as
+/// little correlated as with a smoothness of 1/2 and half of their typical distance, and end at the
+/// extent; the shortest distance is one more where it is much less. Correlations reach about
 /// range·√(8·smoothness) (Lindgren, Rue, Lindström 2011): the same range is much longer for a
 /// smooth process.
 std::vector<double> ranges_of(const Scales& s, double smoothness) {

@@ -34,8 +34,8 @@ struct Scales {
 using FitFunction = std::function<double(const FitSpace::Values&)>;
 
 /// Evaluates f at all `begins` and goes downhill from the best of them that are apart, at most
-/// `searches`; the ends, best first, those that are the same mode only once. Of anisotropies, where
-/// they are searched, some are tried from the best.
+/// `searches`; the ends, best first, those that are the same mode only once. Where anisotropies are
+/// searched, some are tried from the best end.
 [[nodiscard]] std::vector<Mode> find_modes(const FitFunction& f, const FitSpace& space,
                                            const std::vector<FitSpace::Values>& begins,
                                            std::size_t searches);

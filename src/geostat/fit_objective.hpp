@@ -28,7 +28,7 @@ class FitObjective {
   /// was seen.
   double operator()(const FitSpace::Values& v);
 
-  /// Of log-likelihood, in which a standard error is 1/2.
+  /// Largest noise accepted in a log-likelihood, in which a standard error is 1/2.
   static constexpr double kNoiseMost = 0.1;
   /// How much the log-likelihood of a step that did not fail changes by rounding: by how much it
   /// differs from one at a range that is the same to nine digits. Less than 1e-3, and 0 here, where
@@ -38,7 +38,7 @@ class FitObjective {
   [[nodiscard]] std::int64_t n() const noexcept { return points_.size(); }
   [[nodiscard]] const Points& points() const noexcept { return points_; }
   [[nodiscard]] const std::vector<FitStep>& path() const noexcept { return path_; }
-  /// Of a step that did not fail.
+  /// Parameters of a step that did not fail.
   [[nodiscard]] static MaternParameters parameters_of(const FitStep& step) {
     return {step.variance, step.range, step.smoothness, step.nugget, step.separation};
   }
@@ -56,7 +56,7 @@ class FitObjective {
   [[nodiscard]] LikelihoodError rounding(std::size_t k);
   /// Lets go of the memory of its factor; what needs one makes it anew.
   void let_go() { process_.reset(); }
-  /// Of the step made last: log of the best variance.
+  /// Logarithm of the best variance of the last step.
   [[nodiscard]] double log_variance() const { return std::log(path_.back().variance); }
 
  private:

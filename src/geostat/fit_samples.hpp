@@ -25,9 +25,9 @@ struct Sample {
 /// points may be the same on all of the sample.
 void drop_undetermined(Sample& sample, Mean mean, Distance distance);
 
-/// The sizes of the samples on which a fit of n points begins, in ascending order: each is a factor
-/// of four in points and of 64 in work from the next, evaluations of at most kSampleMin points cost
-/// next to nothing, and all points are the only sample if there are no more of them than that.
+/// The sizes of the samples on which a fit of n points begins, in ascending order. Each is a factor
+/// of four in points and of 64 in work from the next. Evaluations of at most kSampleMin points cost
+/// next to nothing; if there are no more points than that, all of them are the only sample.
 inline constexpr std::int64_t kSampleMin = 500;
 [[nodiscard]] std::vector<std::int64_t> sample_sizes(std::int64_t n);
 

@@ -4,7 +4,7 @@
 // Contract: coordinates of those variables that are free, in the order of `Variable`:
 //   * log range, log smoothness, log of the smoothness in time, log of the anisotropy ratio;
 //   * log(ratio + ratio_offset), ratio = nugget/variance. Where the ratio is well above the offset
-//     that is its logarithm; below, where nobody can tell it from 0, it is as good as linear, so
+//     that is its logarithm; below, where it is indistinguishable from 0, it is nearly linear, so
 //     that 0, which is its bound unless points coincide, is a short way off;
 //   * of the scale in time a, log τ with τ = a^(−1/(2α)), α the smoothness in time: half of the
 //     covariance is left after the time τ. That is about the same for any α, which a is not: it

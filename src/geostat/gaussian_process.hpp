@@ -53,7 +53,7 @@ class GaussianProcess {
                                          const Evaluation& evaluation);
 
   [[nodiscard]] std::int64_t n() const noexcept { return n_; }
-  /// Of the last factorization.
+  /// What the last factorization did.
   [[nodiscard]] const RunReport& report() const noexcept { return solver_.report(); }
 
  private:

@@ -23,9 +23,8 @@ using Information = std::array<std::array<double, kInformationOrder>, kInformati
 inline constexpr std::int64_t kInformationOrderMax = 3000;
 
 /// Fisher's expected information of n observations, I_ij = ½·tr(Σ⁻¹·∂_iΣ·Σ⁻¹·∂_jΣ). The mean has
-/// no part in it. Of parameters of time and anisotropy only where they are `variables`
-/// (FitSpace::Variable), else 0. Throws Error{numerical} if the covariance is not positive
-/// definite.
+/// no part in it. Entries of parameters of time and anisotropy are 0 unless they are `variables`
+/// (FitSpace::Variable). Throws Error{numerical} if the covariance is not positive definite.
 [[nodiscard]] Information expected_information(const Points& points,
                                                const MaternParameters& parameters,
                                                const Options& options, const char* where,

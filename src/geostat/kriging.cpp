@@ -3,8 +3,8 @@
 //   variance  c(0) − wᵀw + uᵀ(WᵀW)⁻¹u,   u = x(p) − Wᵀw
 // of the process, plus the nugget for a new observation (universal kriging; Cressie, "Statistics
 // for Spatial Data", 1993, section 3.4.5). Only solves with L are needed, and with W = Q·R the last
-// term is ‖R⁻ᵀu‖². Of w only its products with [W | L⁻¹(z − Xβ)] and its length are needed: the
-// devices keep the rest to themselves, as many targets at a time as there is room for.
+// term is ‖R⁻ᵀu‖². Only products of w with [W | L⁻¹(z − Xβ)] and its length are needed: w itself
+// stays on the devices, for as many targets at a time as there is room for.
 //
 // Where L has few digits, w is that of L and wᵀw has its accuracy. But wᵀ·Lᵀ·Σ⁻¹v = c(p)ᵀ·Σ⁻¹v is
 // right for any L: with refined solves and Lᵀ·Σ⁻¹ in place of L⁻¹ the mean, its coefficients and
@@ -248,8 +248,8 @@ Prediction Kriging::predict_in_units(const Points& targets, std::int64_t chunk) 
   return out;
 }
 
-/// Of each column of values, in the order of the matrix: takes its estimated mean off, and makes it
-/// what the whitened covariances of a target are multiplied with.
+/// Subtracts from each column of values, in the order of the matrix, its estimated mean, and makes
+/// it what the whitened covariances of a target are multiplied with.
 void Kriging::subtract_means(MatrixView<double> values,
                              std::vector<std::vector<double>>& coefficients) {
   const std::int64_t n = values.rows;

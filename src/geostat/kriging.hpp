@@ -29,7 +29,7 @@ class Kriging {
   Kriging(const Model& model, std::int64_t targets, std::int64_t chunk, const Options& options,
           const char* where);
 
-  /// Of the factorization.
+  /// What the factorization did.
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
   /// How many targets are computed at a time if there are `targets`: pieces of so many, and one
   /// that is smaller at the end, get the bits of all at once.

@@ -138,8 +138,8 @@ LikelihoodError likelihood_rounding(const EvaluatedLikelihood& l) {
   std::vector<double> squares(l.solution.size());
   std::transform(l.solution.begin(), l.solution.end(), squares.begin(),
                  [](double x) { return x * x; });
-  // Of a solve with L: the partial sums of row i are about as large as the values, or as what
-  // whitened values of their mean square make of a unit diagonal.
+  // Rounding of a solve with L: the partial sums of row i are about as large as the values, or as
+  // what whitened values of their mean square make of a unit diagonal.
   const double explained = diagonal_of(l.parameters) * q / n;
   double solves = 0;
   double data = 0;

@@ -95,8 +95,8 @@ class Line {
 
   /// Narrows the bracket; at a bound `right` is the middle itself, and the way is only left.
   void shrink(Point left, Point middle, Point right) {
-    // Of the bracket, one and two steps ago: a parabola through a point that is far away and stays
-    // there comes closer by little.
+    // Widths of the bracket one and two steps ago: a parabola through a point that is far away and
+    // stays there comes closer by little.
     double one_ago = std::numeric_limits<double>::infinity();
     double two_ago = one_ago;
     while (more()) {

@@ -23,7 +23,7 @@ void check_chunk(std::int64_t chunk) {
           chunk);
 }
 
-/// Targets that a source handed over and nobody has predicted yet.
+/// Targets that a source handed over and that are not predicted yet.
 class Pending {
  public:
   Pending(const Model& model, const TargetSource& source) : model_(model), source_(source) {}

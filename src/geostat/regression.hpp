@@ -1,11 +1,11 @@
 #pragma once
 // The mean of a Gaussian process: its columns and their least squares fit.
 //
-// Contract: columns are those of 1, for Mean::linear of x and y (never z or t) or, on the sphere,
-// of the unit vector's three coordinates, and of the covariates, all but 1 centred and divided by
-// their standard deviation, so that the fit is well conditioned wherever the origin of the
-// coordinates lies and whatever the units of a covariate are; coefficients that leave this header's
-// functions for the user are in original units.
+// Contract: the columns are 1; for Mean::linear x and y (never z or t) or, on the sphere, the unit
+// vector's three coordinates; and the covariates. All but 1 are centred and divided by their
+// standard deviation, so that the fit is well conditioned wherever the origin of the coordinates
+// lies and whatever the units of a covariate are. Coefficients that leave this header's functions
+// for the user are in original units.
 
 #include <span>
 #include <vector>

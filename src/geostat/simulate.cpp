@@ -5,10 +5,10 @@
 // on any machine, and the first of many realizations is the only one of one.
 //
 // Given observations, by conditioning by kriging (Chilès and Delfiner, "Geostatistics", 2nd ed.,
-// 2012, section 7.3): with S a field without mean simulated at data and targets together, and K the
-// kriging from values at the data, K(z) + S − K(S) honours the data, and its error S − K(S) has the
-// covariance of the kriging error, that of an estimated mean included. Where there is no nugget, a
-// place that occurs several times is one unknown.
+// 2012, section 7.3). S is a field without mean simulated at data and targets together, and K the
+// kriging from values at the data. Then K(z) + S − K(S) honours the data, and its error S − K(S)
+// has the covariance of the kriging error, that of an estimated mean included. Where there is no
+// nugget, a place that occurs several times is one unknown.
 
 #include <algorithm>
 #include <cmath>

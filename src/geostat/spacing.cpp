@@ -3,7 +3,7 @@
 //
 // Near coincidence: a Matérn covariance falls by about (h/range)^(2·min(ν, 1)) over a short
 // distance h, and that is what a pivot keeps of the second of two points. Where it is no more than
-// some roundings of 1, what the factor says of the pair is rounding. Of the range nothing is known
+// some roundings of 1, what the factor says of the pair is rounding. Nothing is known of the range
 // beforehand; extent/n is the spacing of points in a row, and no data have a typical one below it.
 
 #include "geostat/spacing.hpp"
@@ -68,7 +68,7 @@ class KdTree {
     split(0, order_.size());
   }
 
-  /// Of the place `i`, another one.
+  /// The nearest place other than `i`.
   [[nodiscard]] Neighbour nearest(std::size_t i) const {
     Neighbour best;
     look(i, 0, order_.size(), best);

@@ -1,5 +1,5 @@
-// Which units: those in which extent and range lie on both sides of 1, as far as there are both;
-// where they are further apart than 2⁸⁰⁰, those of the extent, with the range at a distance that
+// Which units: those in which extent and range lie on both sides of 1, as far as there are both.
+// Where they are further apart than 2⁸⁰⁰, those of the extent, with the range at a distance that
 // makes every correlation 0 or 1 to rounding. For a unit of values u, z/u has the log-likelihood of
 // z and n·log u more.
 
@@ -172,7 +172,7 @@ FitOptions Units::of(FitOptions options) const {
 Model Units::of(Model model) const {
   if (as_given()) return model;
   model.parameters = of(model.parameters);
-  // Of x and y, where there are coefficients of them: before the covariates.
+  // Coefficients of x and y, where there are any, stand before those of the covariates.
   const std::size_t covariates = model.points.covariates.size();
   for (std::size_t k = 0; k < model.mean_coefficients.size(); ++k) {
     const bool slope =

@@ -25,7 +25,7 @@ class Units {
   /// out of the range of doubles, for so is their variance.
   Units(const Points& points, std::span<const double> values, const FitOptions& options,
         const char* where);
-  /// Of length alone.
+  /// The unit of length alone; values stay as they are.
   Units(const Points& points, Distance distance);
 
   /// Nothing changes.

@@ -1,9 +1,9 @@
 // Method: one pass over the lines, one entry a line, numbers through from_chars. Everything that
 // the header promises (extents, entries, triangle) is checked against what comes. Source of the
 // format: Boisvert, Pozo, Remington, NISTIR 5935, 1996. What programs write beside it and has one
-// possible meaning is accepted: a banner with a single percent sign or behind a byte order mark,
-// comments behind blanks and behind entries, exponents with a D, a real hermitian matrix, and pairs
-// of a symmetric matrix in either triangle, each once.
+// possible meaning is accepted. That is a banner with a single percent sign or behind a byte order
+// mark, comments behind blanks and behind entries, exponents with a D, a real hermitian matrix, and
+// pairs of a symmetric matrix in either triangle, each once.
 
 #include "io/mtx.hpp"
 

@@ -136,7 +136,7 @@ Part open_openblas_for(const ProcessorFeatures& processor, const std::string& pa
   return part;
 }
 
-/// A library that is used as it is: one thread a call if that changes nobody else's.
+/// A library that is used as it is: one thread a call if other users of the library keep theirs.
 Part share(void* handle, BlasDescription about, const std::vector<ElfW(Addr)>& before) {
   Part part{handle, std::move(about), nullptr};
   part.about.kernels_own = part.about.kernels;

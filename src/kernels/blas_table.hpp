@@ -1,9 +1,9 @@
 #pragma once
 // The BLAS and LAPACK of the host: one table of functions, loaded at run time.
 //
-// Contract: the library is not linked. On first use it is loaded for us alone, once, in any thread:
-// an OpenBLAS as a private copy (base/private_library.hpp) with one thread a call and with the
-// kernels that the processor deserves (blas_coretype.hpp), so that no setting of ours reaches the
+// Contract: the library is not linked. On first use it is loaded for us alone, once, in any thread.
+// An OpenBLAS is loaded as a private copy (base/private_library.hpp), with one thread a call and
+// with the best kernels for the processor (blas_coretype.hpp). So no setting of ours reaches the
 // BLAS of the process we are a guest in, nor one of theirs ours. Any other library is used as the
 // loader has it; where it has threads they are set to one if it came with us, and left alone if it
 // was there before.

@@ -41,7 +41,7 @@ inline constexpr Operation chol_dd{.name = "chol_dd",
                                    .nominal_cost = 25};
 inline constexpr Elements kCholDdElements = {Element::dd, Element::int32, Element::fp64};
 
-/// Of a leading part.
+/// Whether the leading part of a pivot is positive and finite.
 [[nodiscard]] constexpr bool is_pivot(double value) noexcept {
   return value > 0 && value <= 1.7976931348623157e308;
 }

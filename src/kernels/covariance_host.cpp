@@ -1,8 +1,8 @@
 // The Matérn covariance on the CPU: lags (covariance_lag.hpp) column by column, then the
 // correlation by closed form where the smoothness is 1/2, 3/2 or 5/2, otherwise by
-// MaternInterpolant, one table for all worker threads, kept from tile to tile while the smoothness
-// stays the same: filling it in each thread took a seventh of a fit of 1,500 points. A diagonal
-// tile is symmetric to the last bit, so its upper triangle is copied from the lower.
+// MaternInterpolant. One table serves all worker threads, and is kept from tile to tile while the
+// smoothness stays the same: filling it in each thread took a seventh of a fit of 1,500 points. A
+// diagonal tile is symmetric to the last bit, so its upper triangle is copied from the lower.
 
 #include <cmath>
 #include <memory>

@@ -7,11 +7,10 @@
 // nugget where row + i of Y == row + j of V in the whole matrix if same_points.
 //
 // The order of the sum decides its bits, so it is part of the contract. The columns of C go in runs
-// of kCovarianceRun, counted from the first; the last run may be shorter. Of each run
-// s_i = Σ_j c_ij·v_j is a chain of fused multiply-adds that begins with 0, j ascending (the
-// reference adds in long double), and y_i ← y_i − s_i, run after run. So C may be cut between rows
-// anywhere, between columns at multiples of kCovarianceRun, and between columns of V anywhere, and
-// every bit stays.
+// of kCovarianceRun, counted from the first; the last run may be shorter. For each run s_i = Σ_j
+// c_ij·v_j is a chain of fused multiply-adds that begins with 0, j ascending (the reference adds in
+// long double), and y_i ← y_i − s_i, run after run. So C may be cut between rows anywhere, between
+// columns at multiples of kCovarianceRun, and between columns of V anywhere, and every bit stays.
 //
 // Error: |ŷ − y| <= (kCovarianceRun + cols / kCovarianceRun + 1)·2^-53·(|y_i| + Σ_j |c_ij·v_j|) to
 // first order, beside the errors of the elements. A NaN coordinate of P makes its row of Y NaN, one

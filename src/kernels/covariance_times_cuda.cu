@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   for (int piece = 0; piece < length; piece += kPiece) {
     const int count = min(kPiece, length - piece);
-    __syncthreads();  // nobody reads the piece before
+    __syncthreads();  // the piece before is no longer read
     for (int e = static_cast<int>(threadIdx.x); e < kPiece * kCols; e += kThreads) {
       const int j = e % kPiece;
       const int k = e / kPiece;

@@ -55,8 +55,8 @@ class Strips {
   }
 
  private:
-  /// The strip has kStripRows rows whatever there are: those behind `rows` hold numbers of before,
-  /// and nobody asks for their sums.
+  /// The strip has kStripRows rows whatever there are: those behind `rows` hold old numbers, whose
+  /// sums are not used.
   void add(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
     const BlockView strip{.data = c_.data(),
                           .rows = rows,

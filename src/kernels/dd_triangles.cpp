@@ -30,7 +30,7 @@ constexpr std::int64_t whole_lanes(std::int64_t n) { return (n + kLanes - 1) / k
 }
 
 /// Row j of R, then the products of it. Lanes that stick out of a column at its ends are of rows
-/// that are done, or below the diagonal: nobody reads them.
+/// that are done, or below the diagonal: they are not read.
 struct EliminateRow {
   [[gnu::always_inline]] static void run(double* hi, double* lo, std::int64_t n,
                                          std::int64_t stride, std::int64_t j, DoubleDouble root,
@@ -71,7 +71,7 @@ struct AddUpperProduct {
           store(load(column + i, column + low + i) + load(of_r + i, of_r + low + i) * by,
                 column + i, column + low + i);
         if (i > k) continue;
-        // Of the last lanes those up to the diagonal of R alone.
+        // The last lanes end at the diagonal of R.
         const DdLanes sum =
             load(column + i, column + low + i) + load(of_r + i, of_r + low + i) * by;
         const std::size_t bytes = static_cast<std::size_t>(k + 1 - i) * sizeof(double);

@@ -12,14 +12,14 @@
 namespace strata::gram_gpu {
 
 inline constexpr int kDigitGroup = 8;               // columns of a group
-inline constexpr int kPieceRows = kDigitRows;       // as of a product of the tensor cores
-inline constexpr int kDigitWords = kPieceRows / 4;  // of a digit of a column
-// Words of a column, with a digit that is zero behind the others; eight columns, read 16 bytes
-// each, are in different banks.
+inline constexpr int kPieceRows = kDigitRows;       // the depth of a product of the tensor cores
+inline constexpr int kDigitWords = kPieceRows / 4;  // words of one digit of a column
+// Words of a column, with one more digit, which is zero. Eight columns, read 16 bytes each, are in
+// different banks.
 inline constexpr int kDigitColumn = (kDigits + 1) * kDigitWords + 4;
-inline constexpr int kShallow = 9;  // digits of numbers that are alike
+inline constexpr int kShallow = 9;  // nonzero digits where the numbers of a piece are alike
 
-/// The pairs of a warp: two groups of columns, or twice the same, with one.
+/// The pairs of columns of a warp: those of two groups (or twice the same) with a third one.
 struct DigitSquare {
   signed char row[2];
   signed char col;
@@ -31,12 +31,13 @@ __device__ inline double power_of_two(int exponent) {  // -1022 … 1023
   return __hiloint2double((exponent + 1023) << 20, 0);
 }
 
-/// The digits of a number: two, four, four and three a word, those of least weight first.
+/// The thirteen digits of a number: two, four, four and three in a word, the words of least weight
+/// first.
 struct DigitWords {
   unsigned word[4];
 };
 
-/// In doubles, of any number.
+/// Digits, by floating-point arithmetic, of any number.
 __device__ inline DigitWords digits_in_doubles(double x, int exponent) {
   constexpr double kStart = 6755399441055744.0 + 141289400074368.0;  // 1.5·2^52 + 0x808080808080
   constexpr double kLast = 6755399441055744.0 + 0x80;
@@ -46,7 +47,7 @@ __device__ inline DigitWords digits_in_doubles(double x, int exponent) {
   double rest = fused(x, scale, -rounded_sum(t0, -kStart));
   const double t1 = fused(rest, kNext, kStart);
   rest = fused(rest, kNext, -rounded_sum(t1, -kStart));
-  // 128 added to each digit; what a part has too much for its digits goes to the one before it.
+  // Here 128 is added to each digit; the carry out of a part goes to the one before it.
   const auto last = static_cast<unsigned>(__double2loint(fused(rest, 256.0, kLast)));
   const auto bits = [](double t) {
     return static_cast<unsigned long long>(__double_as_longlong(t));
@@ -60,12 +61,13 @@ __device__ inline DigitWords digits_in_doubles(double x, int exponent) {
        static_cast<unsigned>(first >> 24) ^ 0x80808080U}};
 }
 
-/// Of a number that is 0 or not below 2^-31 of the largest one, whose last two digits are 0; `high`
-/// and `low` are its words, `field` the biased exponent of the largest. In integers.
+/// Digits, by integer arithmetic, of a number that is 0 or at least 2^-31 of the largest one, so
+/// that its last two digits are 0. `high` and `low` are its words, `field` the biased exponent of
+/// the largest.
 __device__ inline DigitWords digits_of_large(unsigned high, unsigned low, int field) {
   const unsigned sign = static_cast<unsigned>(static_cast<int>(high) >> 31);
-  // Of a negative number −z the digits are those of the complement: 127 is added to each of z, and
-  // their bits are turned.
+  // The digits of a negative number −z are those of the complement: 127 is added to each digit of
+  // z, and the bits are inverted.
   const unsigned half = sign ^ 0x80808080U;
   const unsigned mantissa = __funnelshift_l(low, (high & 0xfffffU) | 0x100000U, 2);
   const int shift = static_cast<int>((high & 0x7fffffffU) >> 20) + 31 - field;
@@ -83,13 +85,14 @@ __device__ inline DigitWords digits_of_large(unsigned high, unsigned low, int fi
 __device__ inline bool put_digits(const double2 (&v)[2], int field, unsigned* to) {
   const double x[4] = {v[0].x, v[0].y, v[1].x, v[1].y};
   const int exponent = digit_exponent(field);
-  const int from = exponent + 1022;  // field, where that is not less than there are exponents
+  const int from = exponent + 1022;  // `field`, unless that is below the smallest exponent
   const unsigned least = static_cast<unsigned>(from - 31) << 20;
   bool large = true;
 #pragma unroll
   for (const double value : x) {
     const unsigned size = static_cast<unsigned>(__double2hiint(value)) & 0x7fffffffU;
-    // 0 becomes the largest, and so does what is less than 2^-1042, which has no digits.
+    // Size 0 wraps to the largest number and counts as large, like numbers below 2^-1042: neither
+    // has digits.
     large = large && size - 1 >= least - 1;
   }
   DigitWords d[4];
@@ -131,7 +134,7 @@ __device__ inline bool put_digits(const double2 (&v)[2], int field, unsigned* to
 struct FourWords {
   unsigned word[4];
 };
-/// `at`: the row that a lane has the address of, eight lanes a word.
+/// `at`: the shared address of the row that this lane provides; eight lanes make a word.
 __device__ inline FourWords read_words(unsigned at) {
   FourWords w{};
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -157,7 +160,7 @@ __device__ inline int place_right(const DigitSquare& square) {
          lane / 8 % 2 * kHalfBytes;
 }
 
-/// What one warp adds up, weight by weight: less than 2^28 in a unit.
+/// The sums of one warp, weight by weight; their magnitudes are below 2^28 in a unit.
 struct DigitSums {
   int of[kDigits][4] = {};
 
@@ -169,7 +172,8 @@ struct DigitSums {
         : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
         : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b[0]), "r"(b[1]));
   }
-  /// A piece. Digits on the right are taken in two parts, so as to need fewer registers.
+  /// Adds the products of a piece. Digits on the right are taken in two parts, so as to need fewer
+  /// registers.
   __device__ void add_piece(unsigned left, unsigned right) {
     add_part<0, kFirstDigits>(left, right);
     add_part<kFirstDigits, kDigits + 1>(left, right);
@@ -191,7 +195,7 @@ struct DigitSums {
  private:
   static constexpr int kFirstDigits = 8;
 
-  /// Digits kFrom … kTo − 1 on the right.
+  /// Adds the products with digits kFrom … kTo − 1 on the right.
   template <int kFrom, int kTo>
   __device__ void add_part(unsigned left, unsigned right) {
     FourWords b[(kTo - kFrom) / 2];
@@ -208,7 +212,7 @@ struct DigitSums {
   }
 };
 
-/// Of an integer of less than 51 bits.
+/// Converts an integer of less than 51 bits.
 __device__ inline double to_double(long long x) {
   return rounded_sum(__longlong_as_double(x + 0x4338000000000000LL), -6755399441055744.0);
 }

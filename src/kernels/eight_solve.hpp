@@ -9,7 +9,7 @@
 // 2^20, (ρ·u)² is at most 2^-13·u, and what is left is the rounding of q and of the sums. Why U and
 // not R: elements of R⁻¹ are
 // as large as κ says, those of U⁻¹ hardly ever, so that what is zero stays zero where columns are
-// nearly parallel, as it does in substitution (Läuchli's matrix). Where ρ is larger, nobody uses T.
+// nearly parallel, as it does in substitution (Läuchli's matrix). Where ρ is larger, T is not used.
 // Contract: pure functions with the same bits on CPUs and GPUs.
 
 #include "scalar/double_double.hpp"

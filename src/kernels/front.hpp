@@ -2,11 +2,11 @@
 // What a sparse Cholesky factorization does to *fronts*.
 //
 // The front of a supernode of w columns and r rows below them is a dense symmetric matrix of order
-// w + r, of which the lower triangle counts: its first w columns become those columns of L, the
-// panel; what is left in the other r, its *update*, is added to the front of its parent in the
-// elimination tree (Duff, Reid, "The multifrontal solution of indefinite sparse symmetric linear
-// equations", 1983). Fronts exist as blocks: the panel (w + r) × w and the update r × r, or tiles
-// of both, each with its place in the front as its extent's row and column.
+// w + r, of which the lower triangle counts. Its first w columns become those columns of L, the
+// *panel*. What is left in the other r columns, its *update* (contribution block), is added to the
+// front of its parent in the elimination tree (Duff, Reid, "The multifrontal solution of indefinite
+// sparse symmetric linear equations", 1983). Fronts exist as blocks: the panel (w + r) × w and the
+// update r × r, or tiles of both, each with its place in the front as its extent's row and column.
 //
 //   scatter_entries  X ← 0, but values[k] at places[k]        operands X, values, places
 //   clear_block      X ← 0                                    operand  X
@@ -33,13 +33,13 @@
 //   BranchHeader and so on. Values stand in the order of the supernodes. Updates of supernodes
 //   whose parent is in the branch lie in `work`, others in U, each at its offset. A branch with a
 //   program is any range of supernodes in postorder: what it gives to others lies in the operands
-//   behind these that it writes, what it gets from others in those that it reads; its values are
+//   behind these that it writes, what it gets from others in those that it reads. Its values are
 //   those of the whole matrix, and the last one is added to each on the diagonal. The variant says
 //   how many thread blocks of a GPU are of use to its tiles, so that they leave room for other
-//   branches beside it; 0: it is alone. Each front is
-//   made as scatter_entries does, then gets the updates of its children in their order, and is
-//   factored as by factor_front, on CPUs with the same bits. After a failure the status names the
-//   first failing column, counted from the branch's first; P and U hold no meaning then.
+//   branches beside it; 0: it is alone. Each front is made as scatter_entries does, then gets the
+//   updates of its children in their order, and is factored as by factor_front, on CPUs with the
+//   same bits. After a failure the status names the first failing column, counted from the branch's
+//   first; P and U hold no meaning then.
 // * factor_shared: the branch is one front that is cut into tiles, and has a program with a list of
 //   jobs for each sharer. Variant 0, or a SharedCall (shared_call.hpp); what is written are P, U,
 //   status and work, and the operands behind the others that it writes. Each has all of the panel,
@@ -48,12 +48,12 @@
 // * sweep_branch: the branch has a program, and was made by factor_branch. X holds m right-hand
 //   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
 //   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
-//   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. Of a
-//   branch that is not the whole tree: forward, `work` holds what rows below other branches' fronts
+//   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. If the
+//   branch is not the whole tree: forward, `work` holds what rows below other branches' fronts
 //   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
 //   backward, the columns of X that are rows of its fronts are solved already.
-// * sweep_range: X has all rows of the matrix, and `work` is nobody's before and afterwards: it has
-//   room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
+// * sweep_range: X has all rows of the matrix, and `work` holds nothing before and afterwards: it
+//   has room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
 //   Forward, what others give are the operands behind these that it reads, what it gives to others
 //   those that it writes, each some columns of m numbers. The extent of such a block says where
 //   they lie among the rows of updates: its row of who gives them, its column of who takes them.

@@ -1,9 +1,9 @@
 // factor_branch on the GPU.
 //
 // Method: three launches carry out the parts of a branch's program (front_program.hpp), whose jobs
-// thread blocks draw one after another: blocks of one warp the tiny fronts, of four the small ones,
-// of which a multiprocessor holds many, since all they do is wait for memory and for pivots; then
-// the tiles (front_tiles_cuda.hpp).
+// thread blocks draw one after another. Blocks of one warp make the tiny fronts, blocks of four the
+// small ones: a multiprocessor holds many, since all they do is wait for memory and for pivots.
+// Then come the tiles (front_tiles_cuda.hpp).
 //
 // Calls with one structure that lie evenly are carried out by the same launches: of B such, job j
 // of call c is drawn as number j·B + c, behind all that it needs.

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kPlainThreads)
   add_update_to<T>(x, u, list, is_tile, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
 }
 
-/// Of each call a block.
+/// One thread block for each call.
 template <class T, class Pack>
 __global__ void __launch_bounds__(kPlainThreads)
     add_small_kernel(const __grid_constant__ Pack pack, bool is_tile) {

@@ -76,7 +76,7 @@ struct Branch {
   [[nodiscard]] __device__ T* inverses(int call = 0) const {
     return panels + call * to_panels + program().first_inverse;
   }
-  /// Of L, a number for each column.
+  /// The diagonal of L, a number for each column.
   [[nodiscard]] __device__ double* diagonal(int call = 0) const {
     return reinterpret_cast<double*>(bookkeeping(call) + kProgramBytes);
   }
@@ -123,7 +123,7 @@ struct Part {
         verdict(&branch.progress(call)->verdict) {}
 
   [[nodiscard]] __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  /// Of this block's warps; constant where there is but one.
+  /// Number of this warp in its block; constant where there is one warp.
   [[nodiscard]] __device__ static int own_warp() { return kWarps == 1 ? 0 : warp(); }
   __device__ static void synchronize() {
     if constexpr (kWarps == 1) {
@@ -216,7 +216,7 @@ struct Part {
     }
   }
 
-  /// Of child number `c`, if there is one.
+  /// The record of child number `c`, if there is one.
   [[nodiscard]] __device__ ChildRecord child_of(const FrontRecord& front, int c) const {
     if (c >= front.child_count) return {};
     return reinterpret_cast<const ChildRecord*>(structure + front.children)[c];

@@ -28,9 +28,9 @@ inline constexpr std::int32_t kTinyFront = 32;
 
 /// Updates have no room above their diagonal tiles: column b of one, of the columns of tiles of
 /// which each has `step` rows less than the one before, `ld` being those of the first. Element
-/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square. Of any update
-/// whose elements 32 bits count (places_fit()): what does not fit on the way is taken off again,
-/// so numbers are taken modulo 2³².
+/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square. Right for any
+/// update whose elements 32 bits count (places_fit()): intermediate numbers that do not fit cancel,
+/// so all are taken modulo 2³².
 [[nodiscard]] constexpr std::int32_t update_column(std::int32_t ld, std::int32_t step,
                                                    std::int32_t b) {
   using Modular = std::uint32_t;
@@ -80,17 +80,18 @@ struct BranchProgram {
   std::int32_t backward_jobs;  ///< column j of tiles; i < 0: a small front
   std::int32_t backward_count;
   std::int64_t rows;  ///< of all updates, and of those of others that come in
-  /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
-  /// a double for each column, places of as many for messages of solves, and the flags lie, then
-  /// kSolveFlags of each front; a multiple of 32.
+  /// First element of the work memory behind all updates; a multiple of 32. There lie kProgramBytes
+  /// of bookkeeping, a double for each column, places of as many for messages of solves, the flags,
+  /// and kSolveFlags of each front.
   std::int64_t bookkeeping;
-  /// Of P: the first element behind all panels, where kDiagonalInverses numbers for each tile on a
-  /// diagonal lie, so that they go where L goes; a multiple of 32 if there are any. Solves on GPUs
-  /// need them.
+  /// First element of P behind all panels; a multiple of 32 if there are inverses. There lie
+  /// kDiagonalInverses numbers for each tile on a diagonal, so that they go where L goes. Solves on
+  /// GPUs need them.
   std::int64_t first_inverse;
   std::int32_t first_column;  ///< of L, the branch's first
-  /// Of a front that several devices make together, the place of how many jobs those before each
-  /// device have, and all: jobs are listed device by device. 0: there is no such front.
+  /// Where a front that several devices make together has its job counts: for each device how many
+  /// jobs those before it have, then all; jobs are listed device by device. 0: there is no such
+  /// front.
   std::int32_t shares;
 };
 /// Which of the devices makes the tiles of column j: in turn, so that all have work to the end.
@@ -116,7 +117,7 @@ inline constexpr std::int64_t kSweepColumns = 16;
   return program.rows * kSweepColumns <= program.bookkeeping ? kSweepColumns : 1;
 }
 
-/// Of a sweep over a range (sweep_range) the bookkeeping lies behind m numbers for each row.
+/// In a sweep over a range (sweep_range) the bookkeeping lies behind m numbers for each row.
 [[nodiscard]] constexpr std::int64_t range_bookkeeping(const BranchProgram& program,
                                                        std::int64_t m) {
   constexpr std::int64_t kAlignment = 32;
@@ -147,8 +148,9 @@ struct FrontRecord {
   std::int32_t flag;         ///< number of its first flag: signals of children; then one a tile row
   std::int32_t expected;     ///< signals of children until all of their updates are there
   std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
-  /// Tile columns of it that are made here, first_tile … last_tile − 1. Of columns of its update
-  /// alone the panel is done, and panel_place tells where it is as `place` does; else that is 0.
+  /// Tile columns of it that are made here, first_tile … last_tile − 1. If they are all columns of
+  /// its update, the panel is done, and panel_place tells where it is as `place` does; else that is
+  /// 0.
   std::int32_t first_tile;
   std::int32_t last_tile;
   std::int32_t panel_place;

@@ -3,9 +3,9 @@
 // Method: columns of tiles are dealt to the GPUs in turn (owner_of), and each carries out the jobs
 // of its own columns as for a front that it makes alone (front_tiles_cuda.hpp), so that every tile
 // has its one order of sums and its bits. What a block has finished it writes to its own memory and
-// to that of the others, which so find all operands at home: a tile of the panel travels once for
-// all products that it is used in, an update as it will be read by who takes it. Flags follow the
-// numbers, behind a fence of the whole system.
+// to that of the others, which so find all operands in their own memory. A tile of the panel
+// travels once for all products that it is used in, an update as its reader will read it. Flags
+// follow the numbers, behind a fence of the whole system.
 //
 // Tile (i, j + 1) is made behind tile (i, j), by another GPU, and done[i] has to grow everywhere.
 // So who has made tile (i, j) tells the maker of the next one last, behind another fence: what that
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(kConcludeThreads)
   *status = first;
 }
 
-/// Of the others, those whose memory is on this GPU: all of them are to be at work at once.
+/// How many of the others have their memory on this GPU: all of them are to be at work at once.
 template <class T>
 int others_here(const Others<T>& others) {
   int gpu = 0;

@@ -131,7 +131,7 @@ void sweep_a_range(const BlockView* x, int operands, std::uint32_t variant) {
     std::copy_n(below + x[k].row * m, x[k].rows * x[k].cols, static_cast<T*>(x[k].data));
 }
 
-/// Of a B that take_rows and put_rows know: how many columns it has, and how far they are apart.
+/// The columns of B for take_rows and put_rows: how many there are, and their leading dimension.
 struct ColumnsOfRows {
   std::int64_t count;
   std::int64_t ld;

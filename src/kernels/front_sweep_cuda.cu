@@ -1,10 +1,10 @@
 // sweep_branch on the GPU.
 //
-// Method: as a factorization, by the jobs of a program: blocks of one warp the tiny and the small
-// fronts, a row or two a lane; larger fronts by rows of tiles forward, and by columns of tiles
-// backward, each by one block, which takes the tiles to the left, or below, as soon as what they
-// are multiplied with is there, and solves with the tile on the diagonal by the inverses of its
-// blocks of 8 × 8. One right-hand side: front_sweep_one_cuda.hpp. Children are pulled in their
+// Method: as a factorization, by the jobs of a program. Blocks of one warp solve with the tiny and
+// the small fronts, a row or two a lane. Larger fronts go by rows of tiles forward, and by columns
+// of tiles backward, each by one block. It takes the tiles to the left, or below, as soon as what
+// they are multiplied with is there, and solves with the tile on the diagonal by the inverses of
+// its blocks of 8 × 8. One right-hand side: front_sweep_one_cuda.hpp. Children are pulled in their
 // order: equal inputs give equal bits. Calls with one structure that lie evenly are carried out
 // together, as by front_branch_cuda.cu.
 

@@ -139,8 +139,8 @@ class OneSweep {
   [[nodiscard]] __device__ static int row() { return thread() % kTile; }
   [[nodiscard]] __device__ static int group() { return thread() / kTile; }
 
-  /// Of element (r, c) of a part in its slot. Forward a warp reads a column; backward it reads a
-  /// row: columns are rotated, so that it meets all banks.
+  /// Place of element (r, c) of a part in its slot. Forward a warp reads a column; backward it
+  /// reads a row: columns are rotated, so that it meets all banks.
   [[nodiscard]] __device__ static int place_of(int r, int c) {
     return kForward ? r + c * kTile : (r + c) % kSpan + c * kSpan;
   }

@@ -4,13 +4,12 @@
 //
 // Contract: as front_program.hpp has it. A tile is assembled in shared memory, each child's part
 // pulled by the block that owns the tile, so that nothing is added by atomics and a tile is written
-// once; then it is what a tile of the fused dense kernel is (fused_task_cuda.hpp): products on the
-// tensor cores as soon as the tiles to the left are there, then the solve, or the factorization if
-// it is on the diagonal. Most fronts are narrow: of their columns only as many as there are, by
+// once. Then it is treated as a tile of the fused dense kernel (fused_task_cuda.hpp): products on
+// the tensor cores as soon as the tiles to the left are there, then the solve, or the factorization
+// if it is on the diagonal. Most fronts are narrow: of their columns only as many as there are, by
 // eights, are treated.
 //
-// Sharing says who else needs the tiles: Alone, nobody but this launch. What it does changes no
-// bit.
+// Sharing says who else needs the tiles; Alone: only this launch. It changes no bit.
 
 #include <algorithm>
 
@@ -140,8 +139,8 @@ class Worker {
     return reinterpret_cast<T*>(scratch_ + kFactorScratch);
   }
 
-  /// Ends behind a barrier. Of as many columns as there are, by sixteens; outside of the matrix
-  /// zero, with ones on the diagonal of a diagonal tile.
+  /// Assembles the columns that there are, by sixteens; outside of the matrix zero, with ones on
+  /// the diagonal of a diagonal tile. Ends behind a barrier.
   __device__ void assemble(const FrontRecord& front, const FrontTiles& tiles, int i, int j) const {
     T* x = assembled();
     const int row = tiles.begin(i);
@@ -185,7 +184,7 @@ class Worker {
       }
     }
   }
-  /// Of the rows of a child in tile rows i and j: the first of each, and behind the last.
+  /// The first row of a child in tile row i and in tile row j, and the row behind the last in each.
   [[nodiscard]] __device__ int4 cuts_of(const FrontRecord& front, const ChildRecord& child, int c,
                                         int i, int j) const {
     if (c >= front.child_count) return {0, 0, 0, 0};
@@ -194,7 +193,7 @@ class Worker {
             min(cuts[j + 1], child.last_column)};
   }
 
-  /// Of a front as a matrix of tiles of one size.
+  /// A front as a matrix of tiles of one size.
   [[nodiscard]] __device__ Arguments<T> arguments_of(const FrontRecord& front) const {
     Arguments<T> arguments{};
     arguments.l = part_.panel_of(front);

@@ -4,14 +4,14 @@
 //
 // Contract: the block that drew the chain's ticket calls run_chain() with all its threads. For each
 // column j it factors tile (j, j), solves (j + 1, j), and subtracts its product from the next
-// diagonal tile, (j + 1, j + 1), all in shared memory; the products with what is further to the
+// diagonal tile, (j + 1, j + 1), all in shared memory. The products with what is further to the
 // left are subtracted by other blocks, in time.
 //
 // Method: this is the critical path, and it is all latency: so four consumer warps compute and,
 // while they do, nothing else. Three producer warps load tiles as soon as they are there (two the
-// tiles below, one the next diagonal tiles, which is look-ahead), and with a fourth store results
-// to global memory block by block while they are made, and tell the other blocks: a fence takes as
-// long as it takes all stores to arrive. By which barriers they tell each other:
+// tiles below, one the next diagonal tiles, which is look-ahead). With a fourth they store results
+// to global memory block by block while they are made, and signal the other blocks: a fence takes
+// as long as it takes all stores to arrive. By which barriers they tell each other:
 // fused_state_cuda.hpp.
 //
 // No warp can miss a phase of a barrier: to each it either arrives at what comes after, or what

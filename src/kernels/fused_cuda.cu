@@ -4,17 +4,16 @@
 // in registers, subtracts the products L(i, k)·L(j, k)ᵀ in the order of k as the tiles on the left
 // are finished, then factors the tile (i = j) or solves with L(j, j), writes it once, and says so.
 // A tile depends only on tiles drawn before it, and a block draws its next tile only when it is
-// done with the last: so the least unfinished tile is always being worked on, whatever number of
-// blocks runs, and nothing can wait in a circle. The sequence of operations on a tile is fixed:
-// equal inputs give equal bits.
+// done with the last. So the least unfinished tile is always being worked on, whatever number of
+// blocks runs: there is no deadlock. The sequence of operations on a tile is fixed: equal inputs
+// give equal bits.
 //
-// What a block does follows from its tickets alone, never from blockIdx: a ticket is drawn by a
-// block that runs, so all that a block waits for is in the hands of blocks that run, whatever part
-// of the grid the GPU has room for beside other work. The chain (below) is the first ticket. It
-// waits for tiles with later ones, so it needs a second block: one is enough (fused_order.hpp). A
-// kernel of which only the chain has a place waits for a multiprocessor, as if it had not begun;
-// nobody could give it one only if as many such kernels as there are multiprocessors each held a
-// single one.
+// What a block does follows from its tickets alone, never from blockIdx. A ticket is drawn by a
+// block that runs, so all that a block waits for is made by blocks that run, whatever part of the
+// grid the GPU has room for beside other work. The chain (below) is the first ticket. It waits for
+// tiles with later ones, so it needs a second block: one is enough (fused_order.hpp). A kernel of
+// which only the chain has a place waits for a multiprocessor, as if it had not begun; it gets none
+// only if as many such kernels as there are multiprocessors each hold a single one.
 //
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
 // the critical path, the chain of diagonal tiles and the tiles below them, belongs to one block
@@ -218,7 +217,7 @@ std::int64_t zeroed_bytes(std::int64_t rows, int tile) {
 }
 
 std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols, int tile) {
-  // Of doubles; those of floats take half of it.
+  // The inverses in doubles; in floats they take half of it.
   constexpr std::int64_t kBytes = kInverses * static_cast<std::int64_t>(sizeof(double));
   return zeroed_bytes(rows, tile) + (tile == 64 ? (cols + tile - 1) / tile * kBytes : 0);
 }

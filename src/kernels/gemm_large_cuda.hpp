@@ -1,8 +1,8 @@
 #pragma once
 // Large fp64 products by the algorithm that cuBLAS itself keeps for the largest.
 //
-// Why: what bounds fp64 products on an H200 for longer than a moment is its power limit, and cuBLAS
-// 13 works in blocks of 64 × 64 unless C is 16384² or so, which take more energy: 48 to 50 TFLOP/s
+// Why: what bounds fp64 products on an H200 for longer than a moment is its power limit. cuBLAS 13
+// works in blocks of 64 × 64 unless C is 16384² or so. They take more energy: 48 to 50 TFLOP/s
 // sustained where blocks of 128 × 128 reach 56 (docs/design/0009-products-by-energy.md).
 
 #include "device/device_cuda.hpp"

@@ -20,25 +20,25 @@
 // * Row r of the block belongs to unit r div 1024, to tile r div 128 and to lane r mod 4; rows that
 //   a last tile lacks are zeros. The lanes of a unit are added as (0 + 1) + (2 + 3), and units in a
 //   binary tree: the sum of u > 1 units is that of the first h plus that of the others, h < u the
-//   largest power of two; for dd all by the addition of IEEE's kind, as gram_sum does it. So blocks
-//   of 2^k units each that are summed up in such a tree give the sum of the whole, whatever k is.
+//   largest power of two. For dd all additions are of IEEE's kind, as in gram_sum. So blocks of 2^k
+//   units each that are summed up in such a tree give the sum of the whole, whatever k is.
 // * T → fp64 or fp32 (W = T, or fp64 of fp32, where products are exact): within a tile a lane is a
-//   sum by fused multiply-adds from the first row to the last, starting at 0; the sums of the tiles
+//   sum by fused multiply-adds from the first row to the last, starting at 0. The sums of the tiles
 //   of a unit are added in their order.
 // * fp64 → dd by extraction (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008, applied
 //   to products): within a tile a lane starts at a = 1.5·2^k, k = e_i + e_j + 6, where every |x| of
-//   the tile's column j is below 2^e_j, and for each row t = fma(x, y, a), q = t − a,
-//   l ← l + fma(x, y, −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their
-//   sum s are exact and only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
+//   the tile's column j is below 2^e_j. For each row t = fma(x, y, a), q = t − a, l ← l + fma(x, y,
+//   −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their sum s are exact and
+//   only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
 // * fp64 → dd by digits (kDigitSums, of gram, apply_gram and solve_right_gram), for the integer
 //   tensor cores of a GPU: without lanes. Rows of a unit come 32 at a time; the exponent e_j of
 //   column j (gram_digits.hpp) is that of the largest magnitude from the first row of the unit to
 //   the last of these. Digits of the rows are multiplied, and the products of each weight w = i + j
-//   summed up exactly, over all rows that follow each other with the same e_i and e_j; with S_w
-//   these sums, A = S₀·2²⁴ + S₁·2¹⁶ + S₂·2⁸ + S₃, B, and C = S₈·2¹⁶ + S₉·2⁸ + S₁₀ and D = S₁₁·2⁸ +
-//   S₁₂ likewise, h = A·2³² + B, rounded, l = (B − (h − A·2³²)) + (C·2^-24 + D·2^-40), each sum
-//   rounded, (hi, lo) ← (hi, lo) + (h, l)·2^(e_i + e_j − 68) by Cray's addition. NaN where a column
-//   has a number that is not finite.
+//   summed up exactly, over all rows that follow each other with the same e_i and e_j. With S_w
+//   these sums: A = S₀·2²⁴ + S₁·2¹⁶ + S₂·2⁸ + S₃, B, C = S₈·2¹⁶ + S₉·2⁸ + S₁₀ and D = S₁₁·2⁸ + S₁₂
+//   likewise. Then h = A·2³² + B, rounded, l = (B − (h − A·2³²)) + (C·2^-24 + D·2^-40), each sum
+//   rounded, and (hi, lo) ← (hi, lo) + (h, l)·2^(e_i + e_j − 68) by Cray's addition. NaN where a
+//   column has a number that is not finite.
 // * The variants kCray, kIeee and kDot2 of gram and inner add products of doubles to the (hi, lo)
 // of
 //   a lane, by the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.
@@ -46,8 +46,8 @@
 //   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
 //   and the Gram matrix is of what was rounded.
 // * Where all is in fp64, columns 8k … 8k + 7 lose those before them in that way, which leaves y.
-//   With the triangle R = D·U of these columns (that of the identity where there are none), U_ij
-//   the rounded R_ij/R_ii and T near the inverse of U (eight_solve.hpp): q ← y·T, e ← y − q·U,
+//   Let R = D·U be the triangle of these columns (that of the identity where there are none), U_ij
+//   the rounded R_ij/R_ii and T near the inverse of U (eight_solve.hpp). Then q ← y·T, e ← y − q·U,
 //   q ← q + e·T, each a chain of fused multiply-adds, rows of T and U ascending, from 0, y and q
 //   on; q_j times the rounded 1/R_jj is the quotient. If T is not good, or an element of D is far
 //   from 1, they are solved for by substitution.
@@ -104,8 +104,8 @@ struct SumShape {
   return variant == kDigitSums ? kExtraction : variant;
 }
 
-/// Of column_dots and column_update: column j and the columns first … first + count − 1, each of
-/// fewer than 1024.
+/// Variant of column_dots and column_update: column j and the columns first … first + count − 1,
+/// each of fewer than 1024.
 inline constexpr std::uint32_t kNormalize = 1U << 30;
 [[nodiscard]] constexpr std::uint32_t column_variant(std::int64_t j, std::int64_t first,
                                                      std::int64_t count) noexcept {
@@ -210,7 +210,7 @@ inline constexpr Elements kGramElements[] = {{Element::fp64, Element::fp64, Elem
                                              {Element::dd, Element::fp64, Element::fp64},
                                              {Element::fp64, Element::fp32, Element::fp64},
                                              {Element::fp32, Element::fp32, Element::fp64}};
-/// Of apply_gram and solve_right_gram: B, V, R, d.
+/// Elements of apply_gram and solve_right_gram: B, V, R, d.
 inline constexpr Elements kSolveGramElements[] = {
     {Element::fp64, Element::fp64, Element::fp64, Element::fp64},
     {Element::dd, Element::fp64, Element::fp64, Element::fp64},
@@ -236,7 +236,7 @@ inline constexpr Elements kGramSumElements[] = {
 inline constexpr Elements kColumnMaxElements[] = {{Element::fp64, Element::fp64},
                                                   {Element::fp64, Element::fp32}};
 
-/// Of column_dots and column_update.
+/// Elements of column_dots and column_update.
 inline constexpr Elements kColumnElements[] = {Elements(2, Element::fp64),
                                                Elements(2, Element::fp32)};
 

@@ -2,9 +2,9 @@
 //
 // Method: sums of fp64 (gram_tensor_cuda.cu), those in double-double that are symmetric
 // (gram_units_cuda.cu, by digits gram_digits_cuda.cu) and solves (gram_solve_cuda.cu) read V once.
-// The rest is the plain form, which reads V through the caches once for each pair: what a tile of
+// The rest is the plain form, which reads V through the caches once for each pair. What a tile of
 // 128 rows adds to the four lanes of a pair of columns does not depend on the tiles before it, so a
-// thread has one lane of one pair of one tile, a second kernel adds the tiles of a unit up in their
+// thread has one lane of one pair of one tile. A second kernel adds the tiles of a unit up in their
 // order, and others the units in their tree. Exponents of extraction come from a kernel of their
 // own, a warp for each column of a tile. Where R is too large for shared memory a substitution has
 // a thread for each row. Every operation is an intrinsic of one rounding (double_double.hpp), so
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Of four lanes that lie side by side in shared memory.
+/// The sum of four lanes that lie side by side in shared memory.
 template <class W>
 __device__ W lanes_of(const W* lanes) {
   return sum_of(sum_of(lanes[0], lanes[1]), sum_of(lanes[2], lanes[3]));

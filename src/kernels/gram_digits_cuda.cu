@@ -3,15 +3,14 @@
 //
 // Method: a thread block goes through its units, 32 rows at a time, which are pieces. The tensor
 // memory accelerator brings pieces to shared memory, four ahead; each number becomes thirteen
-// digits there, four rows a word, so that mma.m16n8k32 has its operands as they lie. While the
-// digits of one piece are multiplied those of the next one are made, between the same two barriers;
-// half of the warps begin with the one, half with the other. A warp has 16 × 8 pairs of columns, of
-// each of which thirteen sums of products of digits are in registers, one for each weight; where an
-// exponent becomes another one, and at the end of a unit, they become a part of its sum, which lies
-// in shared memory. Where the numbers of a piece are alike its last four digits are zeros and left
-// out, which changes no sum. More than 64 columns are taken in panels, the second of two in halves.
-// Digits are made of words of integers: doubles share a pipe with these tensor cores, and wait for
-// it.
+// digits there, four rows a word, so that mma.m16n8k32 reads its operands as they lie. The digits
+// of one piece are multiplied and those of the next one made between the same two barriers; half of
+// the warps multiply first, half make digits first. A warp has 16 × 8 pairs of columns, with
+// thirteen sums of products of digits for each pair in registers, one for each weight. Where an
+// exponent changes, and at the end of a unit, they are added to its sum, which lies in shared
+// memory. Where the numbers of a piece are alike its last four digits are zeros and left out, which
+// changes no sum. More than 64 columns are taken in panels, the second of two in halves. Digits are
+// made of words of integers: doubles share a pipe with these tensor cores, and wait for it.
 
 #include <algorithm>
 #include <bit>
@@ -25,25 +24,25 @@
 namespace strata::gram_gpu {
 namespace {
 
-constexpr int kPanelGroups = 8;  // of a panel
-constexpr int kOthers = 4;       // of another one that it is multiplied with
+constexpr int kPanelGroups = 8;  // groups of columns of a panel
+constexpr int kOthers = 4;       // groups of another panel that it is multiplied with
 constexpr int kGroupsMost = kPanelGroups + kOthers;
 constexpr int kSquaresMost = 18;
 constexpr int kPiece = kDigitGroup * kPieceRows;  // numbers of a group in a piece
 constexpr int kRing = 4;                          // pieces in shared memory
-constexpr int kBuffers = 2;                       // pieces of which digits are there
-constexpr int kFlags = 4;                         // pieces of which exponents are there
-constexpr int kValues = 4;                        // pairs of a thread
+constexpr int kBuffers = 2;                       // pieces whose digits are kept
+constexpr int kFlags = 4;                         // pieces whose exponents are kept
+constexpr int kValues = 4;                        // pairs of columns of a thread
 
 struct Job {
   TensorMap left_map, right_map;  ///< boxes of a piece; where `mapped`
   bool mapped;
   Columns<double> x;
-  std::int64_t left, right;  ///< first columns; right is not there where pairs are of one panel
+  std::int64_t left, right;  ///< first columns; `right` is not used where pairs are of one panel
   int lefts, rights;         ///< groups of columns
   std::int64_t units;
   int log_of_unit;  ///< pieces of a unit are 2^log_of_unit
-  int squares;      ///< of the first warps, one each
+  int squares;      ///< squares of pairs, one for each of the first warps
   DigitSquare square[kSquaresMost];
   DoubleDouble* to;
 
@@ -55,7 +54,7 @@ struct Job {
   [[nodiscard]] __host__ __device__ int bytes() const {
     return kRing * kPiece * 8 * groups() + kBuffers * buffer() * 4 + squares * kValues * 32 * 16;
   }
-  /// Of a group the number of its first column in V.
+  /// The first column of a group in V.
   [[nodiscard]] __device__ std::int64_t column(int group) const {
     return group < lefts ? left + kDigitGroup * group : right + kDigitGroup * (group - lefts);
   }
@@ -64,8 +63,9 @@ struct Job {
     square[squares++] = {{static_cast<signed char>(row0), static_cast<signed char>(row1)},
                          static_cast<signed char>(col)};
   }
-  /// So that each group meets each other one, and itself, once, with as few squares as can be: of
-  /// four columns each meets an even number of groups, of a last three too.
+  /// Deals squares to warps so that each pair of groups, a group with itself included, is in one
+  /// square, with as few squares as possible: each of four columns meets an even number of groups,
+  /// each of a last three too.
   void deal() {
     squares = 0;
     if (rights > 0) {
@@ -106,8 +106,8 @@ struct Exponents {
 struct Shared {
   unsigned long long full[kRing];                 ///< a piece is there
   int fields[kFlags][kGroupsMost * kDigitGroup];  ///< biased exponents of its columns
-  // One more than the piece …
-  int raised[kFlags];  ///< … of which one is larger than in the piece before
+  // One more than the number of the last piece …
+  int raised[kFlags];  ///< … in which an exponent is larger than in the piece before
   int deep[kFlags];    ///< … that has digits behind the first kShallow
 };
 
@@ -167,7 +167,7 @@ class Block {
     const unsigned base = tile::shared_address(digits_);
     const unsigned left = base + place_left(square);
     const unsigned right = base + place_right(square);
-    // Half of the warps of each scheduler.
+    // Half of the warps of each scheduler make digits before they multiply.
     const bool splits_first = tile::warp() / 4 % 2 == 0;
     for (int piece = 0; piece < kRing; ++piece) start(piece);
     tile::wait_copies<0>();
@@ -176,7 +176,7 @@ class Block {
     DigitSums s;
     Exponents exponents{};
     if (adds_) begin_unit();
-      // The last time there is nothing but what has been added up.
+      // The last round has no piece: it only adds up the sums of the last unit.
 #pragma unroll 1
     for (int piece = 0; piece <= pieces_.count; ++piece) {
       tile::wait_copies<0>();
@@ -217,7 +217,7 @@ class Block {
            tile::warp() * kValues * tile::kWarp + tile::lane();
   }
 
-  /// Has a piece copied; by all threads.
+  /// Starts the copy of a piece to shared memory; called by all threads.
   __device__ void start(int piece) {
     if (piece >= pieces_.count) return;
     const Columns<double>& x = job_.x;
@@ -281,14 +281,14 @@ class Block {
     }
   }
 
-  // Of the warps that add up.
+  // Functions of the warps that add up:
 
   __device__ void begin_unit() const {
 #pragma unroll
     for (int v = 0; v < kValues; ++v) sums()[v * tile::kWarp] = DoubleDouble{};
   }
-  /// Adds to the sums of the unit what has been added up, of all pairs or of those of which an
-  /// exponent becomes another one, whose sums begin again.
+  /// Adds the sums of digits to those of the unit and sets them to zero: for all pairs, or for
+  /// those with an exponent that changes.
   __device__ void fold(DigitSums& s, const Exponents& e, const Exponents& now, bool all) const {
 #pragma unroll
     for (int v = 0; v < kValues; ++v) {
@@ -307,7 +307,7 @@ class Block {
       const int row = square.row[v / 2];
       const std::int64_t i = job_.column(row) + tile::lane() / 4;
       const std::int64_t j = job_.column(square.col) + 2 * (tile::lane() % 4) + v % 2;
-      const bool twice = row == square.col && i > j;  // on the diagonal
+      const bool twice = row == square.col && i > j;  // below the diagonal of a group with itself
       if (!twice && max(i, j) < job_.x.cols)
         job_.to[unit * pairs.count() + pairs.number(min(i, j), max(i, j))] =
             sums()[v * tile::kWarp];
@@ -350,7 +350,7 @@ void launch(cudaStream_t stream, const Job& job, int warps) {
   require_cuda(cudaGetLastError(), "sums of digits");
 }
 
-/// More thread blocks at once where each has fewer warps.
+/// Launches the kernel; where thread blocks have fewer warps, more of them run at once.
 void add_up(cudaStream_t stream, Job job) {
   job.deal();
   const auto map_of = [&](int groups) {
@@ -359,7 +359,8 @@ void add_up(cudaStream_t stream, Job job) {
   };
   if (job.mapped) job.left_map = map_of(job.lefts);
   if (job.mapped && job.rights > 0) job.right_map = map_of(job.rights);
-  // Four columns a warp and round. A few columns are better off with more thread blocks.
+  // Each warp makes the digits of four columns in a round. For a few columns more thread blocks are
+  // faster than more warps.
   const int rounds = kDigitGroup * job.groups() / 4;
   const int most = job.rights > 0 ? 16 : (job.squares > 8 ? 12 : 0);
   const int warps = std::max(job.squares, std::min(rounds, most));

@@ -1,14 +1,14 @@
 // gram and its relatives on the CPU.
 //
 // Method: 128 rows of all columns are copied into a buffer in the first-level or second-level
-// cache, solved there, put back, and added to the sums of all pairs; so a block is read once
-// whatever is done to it, and what is read next is fetched meanwhile. A vector holds the four lanes
-// of a pair. Six columns stay in the first-level cache while all others meet them: in fp64 two at a
-// time, twelve sums for eight loads, in dd one, six sums for seven. A sum by extraction is four
-// instructions a product, which on a processor with two units for fused multiply-adds and two for
-// additions takes one cycle for four rows. Substitution multiplies by rounded reciprocals and mends
-// what is not rounded correctly, since a division takes as long as many products. fp32 → fp32 takes
-// the reference's way: nobody is in a hurry for fewer digits than fp64 gives at the same speed.
+// cache, solved there, put back, and added to the sums of all pairs. So a block is read once
+// whatever is done to it, and what is read next is prefetched meanwhile. A vector holds the four
+// lanes of a pair. Six columns stay in the first-level cache while all others meet them: in fp64
+// two at a time, twelve sums for eight loads, in dd one, six sums for seven. A sum by extraction is
+// four instructions a product, which on a processor with two units for fused multiply-adds and two
+// for additions takes one cycle for four rows. Substitution multiplies by rounded reciprocals and
+// mends what is not rounded correctly, since a division takes as long as many products. fp32 → fp32
+// takes the reference's way: fp64 gives more digits at the same speed.
 
 #include <algorithm>
 #include <optional>
@@ -30,7 +30,7 @@ namespace {
 template <class W>
 class UnitTree {
  public:
-  /// Of `count` sums side by side.
+  /// Begins `count` sums side by side.
   void start(std::size_t count) {
     newest_.assign(count, W{});
     units_ = 0;

@@ -1,8 +1,9 @@
 // Gram matrices of X·R⁻¹, which is not stored, in fp64 on the tensor cores of a GPU.
 //
 // Method: gram_stages_cuda.hpp, but that the warps of a thread block solve for the rows of a stage,
-// sixteen at a time and in place (row_factor_cuda.hpp), before they add them up; if there are more
-// than two stages for one stage ahead, so that they need not meet at each. So V is read once.
+// sixteen at a time and in place (row_factor_cuda.hpp), before they add them up. If there are more
+// than two stages they solve one stage ahead, so that they need not meet at each. So V is read
+// once.
 
 #include "kernels/gram_stages_cuda.hpp"
 #include "kernels/row_factor_cuda.hpp"
@@ -42,7 +43,7 @@ class Solver {
   __device__ Solver(const SolvedLaunch& l, const Factor& factor, const double* scales)
       : l_(l), factor_(factor), scales_(scales), bad_(l.factor->bad != 0) {}
 
-  /// Of a stage of so many tiles.
+  /// Solves for the rows of a stage of `tiles` tiles.
   __device__ void solve(double* stage, int tiles) const {
     constexpr int kGroups = kGramTileRows / kGroupRows;  // of a tile
     for (int g = tile::warp(); g < tiles * kGroups; g += Deal<S>::kWarps) {

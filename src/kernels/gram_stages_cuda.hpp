@@ -9,10 +9,10 @@
 // (+ 2 for the other two lanes) of column g: what it reads is operand on the left and on the right.
 // A warp has two lanes, and a few blocks of 16 × 8 pairs of columns for both of them, so each
 // element is read from shared memory by few warps. Symmetric sums leave out blocks below the
-// diagonal. Of twice the depth operands would have to be put together from more registers than is
-// worth it. Warps run freely, a few tiles apart: a barrier in shared memory tells when all have
-// read a stage, and each warp in turn fills one again. Floats lie in shared memory as they are, and
-// become doubles in registers. Contract: included by *_cuda.cu only.
+// diagonal. With twice the depth, putting operands together from more registers would cost more
+// than it saves. Warps run freely, a few tiles apart: a barrier in shared memory tells when all
+// have read a stage, and each warp in turn fills one again. Floats lie in shared memory as they
+// are, and become doubles in registers. Contract: included by *_cuda.cu only.
 
 #include <algorithm>
 #include <utility>
@@ -247,7 +247,7 @@ struct Sums {
         if constexpr (kWhich < S::kCount) {
           constexpr Product kProduct = S::at(kWhich);
           constexpr int kA = kProduct.a;
-          constexpr int kBehind = kA + 1 < S::kEights ? kA + 1 : kA;  // rows that nobody reads
+          constexpr int kBehind = kA + 1 < S::kEights ? kA + 1 : kA;  // rows that are not read
           tile::multiply_add(part[which][0], now[kA].x, now[kBehind].x, now[kProduct.b].x);
           tile::multiply_add(part[which][1], now[kA].y, now[kBehind].y, now[kProduct.b].y);
         }

@@ -32,8 +32,8 @@ struct Ahead {
   std::int64_t stride = 0;   ///< from a column to the next, bytes
   std::int64_t bytes = 0;    ///< of a column
 
-  /// What lies between two of `steps` steps: few columns at a time, so that nobody who computes
-  /// waits for many.
+  /// What lies between two of `steps` steps: few columns at a time, so that computations do not
+  /// wait for many.
   [[gnu::always_inline]] void fetch(std::int64_t from, std::int64_t to, std::int64_t steps) const {
     constexpr std::int64_t kLine = 64;
     const std::int64_t end = columns * to / steps;

@@ -3,7 +3,7 @@
 // Method: a thread block has a few units at once and goes through their tiles of 128 rows. Each
 // column of a tile is copied to shared memory as a whole, by the copy engine of the multiprocessor,
 // while the tile before it is worked on. A thread has kEdge × kEdge pairs of columns of one lane of
-// one unit in registers, so 2·kEdge numbers are read for kEdge² products; its columns are as far
+// one unit in registers, so 2·kEdge numbers are read for kEdge² products. Its columns are as far
 // apart as there are such squares, and those of neighbouring threads side by side, so that reads
 // have no bank conflicts. Pairs of a square with itself are in warps of their own, which leave out
 // half of them. Where the squares of all columns would be too many threads, columns are taken in

@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// R ← R − A·X, A n × n symmetric by its lower triangle, X and R n × m. Of an A in fp32 X should
+/// R ← R − A·X, A n × n symmetric by its lower triangle, X and R n × m. With an A in fp32 X should
 /// hold numbers of fp32, too, so that products are exact.
 void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                         MatrixView<double> r);

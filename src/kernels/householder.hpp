@@ -12,9 +12,9 @@
 // the sign that comes out. What is not finite in X gives an R that is not.
 //
 // Contract. Nothing depends on the backend, because the order of every sum is fixed:
-// * X is cut into panels of householder_panel_rows(n) rows. Of their triangles, one below the
-//   other, householder_stack(n) at a time are the next panels, until one is left. Q·C goes the way
-//   back: the rows of a panel are its Q times the n rows that the panel above has for it.
+// * X is cut into panels of householder_panel_rows(n) rows. Their triangles, one below the other,
+//   householder_stack(n) at a time, are the next panels, until one is left. Q·C goes the way back:
+//   the rows of a panel are its Q times the n rows that the panel above has for it.
 // * A panel is factored column by column (Golub and Van Loan, Matrix Computations, 5.1 and 5.2). In
 //   column j, x its elements from row j on and 2^e the power of two of the largest: y = x·2^-e,
 //   σ = Σ_{r>j} y_r². Then v_r = y_r·s below row j, v_j = 1, and 0 above. If σ = 0 there is no
@@ -27,7 +27,7 @@
 //   based on the compact WY representation", SIAM J. Sci. Stat. Comput. 13, 1992). b_j is c_j and
 //   then b_j ← fma(v_rj, c_r, b_j) for r = j + 1 … p − 1; for k = p − 1 … 0, w_k = τ_k·b_k and
 //   b_j ← fma(−G_jk, w_k, b_j) for all j < k. A row of −V·W is a chain of fma(−v_rk, w_k, ·) from 0
-//   on for k = 0 … p − 1; that of C is added last, so that most roundings are those of numbers
+//   on for k = 0 … p − 1. That of C is added last, so that most roundings are those of numbers
 //   smaller than it: from c_r on, the residual of 140 columns was three times as large.
 // * Σ over rows, and those of G, are over all rows of the panel in 32 lanes, row r of the panel in
 //   lane r mod 32: a chain of fused multiply-adds from 0 on. Lanes are added by halves, i and

@@ -45,7 +45,7 @@ template <int M>
   return at;
 }
 
-/// Of the planes of 32 rows of a column, whether the i-th may have rows above the current one of N.
+/// Whether the i-th plane of 32 rows of a column may have rows above the current one of N.
 template <int N>
 [[nodiscard]] __device__ constexpr bool may_be_above(int i) {
   return i * kWarpSize < N;

@@ -232,7 +232,7 @@ class Tree {
 
 Rows rows_of(const BlockView& x) { return {x.data, x.ld}; }
 
-/// Of X, with R or C.
+/// The call for X, with R or C.
 Call call_of(const BlockView& x, const BlockView& small) {
   Level whole;
   whole.from[0] = whole.to[0] = rows_of(x);
@@ -240,7 +240,7 @@ Call call_of(const BlockView& x, const BlockView& small) {
   whole.rows = whole.split = x.rows;
   return {whole, x.element};
 }
-/// Of [A; B], which go to [C; D], with R or E.
+/// The call for [A; B], which go to [C; D], with R or E.
 Call call_of(const BlockView* from, const BlockView* to, const BlockView& small) {
   Level whole;
   for (int i = 0; i < 2; ++i) {

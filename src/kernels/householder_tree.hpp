@@ -1,14 +1,14 @@
 #pragma once
 // The tree of panels of householder.hpp on a CPU, for any way to factor one panel.
 //
-// Contract: Panels has
-//   static void factor(double* a, double* v, int64 ld, int64 rows, int64 n, double* tau)
-//     reflections below the diagonal, the triangle above; v: ld elements to work with
-//   static void multiply(double* a, int64 ld, int64 rows, int64 n, const double* tau,
+// Contract: Panels has two functions:
+// * static void factor(double* a, double* v, int64 ld, int64 rows, int64 n, double* tau)
+//   makes reflections below the diagonal, the triangle above; v: ld elements to work with.
+// * static void multiply(double* a, int64 ld, int64 rows, int64 n, const double* tau,
 //                        double* work, const double* c, int64 c_ld, double* y)
-//     y (ld × n) ← Q·C; a ← V, with its ones and zeros; work: n·(n + 2·work_width(n)) elements
-//     with
-// on panels whose ld is a multiple of kHouseholderLanes and which are zero behind their rows. The
+//   makes y (ld × n) ← Q·C; a ← V, with its ones and zeros; work: n·(n + 2·work_width(n)) elements.
+//
+// The ld of a panel is a multiple of kHouseholderLanes, and panels are zero behind their rows. The
 // reference and the host share what follows from that: which panels there are.
 
 #include <algorithm>

@@ -2,11 +2,11 @@
 // gemm and syrk with operands of few bits.
 //
 // Contract: C, in fp64 or fp32, and operands in fp32, fp16x2, fp16 and fp8. What an operand holds
-// is multiplied as it is (but the product of two second planes of fp16x2 may be left out in gemm:
-// it is below the rounding of the planes; in syrk, where its sign is always the same, it is not);
-// the products are added up in fp32, in any order, over the inner extent of one call, and the sum
-// is subtracted from C, where C is fp64 with one rounding of its own. Is one of A and B in fp64, so
-// is the arithmetic; and on a GPU the bits of a column of C then depend on A and that column alone,
+// is multiplied as it is. Only the product of two second planes of fp16x2 may be left out in gemm,
+// since it is below the rounding of the planes; in syrk, where its sign is always the same, it is
+// kept. The products are added up in fp32, in any order, over the inner extent of one call, and the
+// sum is subtracted from C, where C is fp64 with one rounding of its own. If A or B is in fp64, so
+// is the arithmetic; on a GPU the bits of a column of C then depend on A and that column alone,
 // among at most kMostColumnsOfProducts (multiply_columns_cuda.hpp). Values: TileScales. The variant
 // as in gemm.
 
@@ -44,7 +44,8 @@ inline constexpr std::array kMixedGemmsOfHost{
     Elements{Element::fp64, Element::fp16, Element::fp32},
     Elements{Element::fp64, Element::fp32, Element::fp64},
 };
-/// Of C and A, for which all backends have syrk; those on the host have it with A in fp32, too.
+/// The elements of C and A for which all backends have syrk; those on the host have it with A in
+/// fp32, too.
 inline constexpr std::array kMixedSyrks{
     Elements{Element::fp64, Element::fp16x2},
     Elements{Element::fp64, Element::fp16},

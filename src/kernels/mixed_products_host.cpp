@@ -1,4 +1,4 @@
-// gemm and syrk with operands of few bits on the CPU: the operands are widened to float, which
+// gemm and syrk with operands of few bits on the CPU. The operands are widened to float, which
 // holds all but the last two bits of fp16x2 exactly, and multiplied by BLAS in fp32, which adds up
 // in fp32 as the tensor cores of a GPU do. Solves, whose right-hand sides are fp64, widen to
 // double.

@@ -124,7 +124,7 @@ struct Eight {
 
 // ---- a thread block -----------------------------------------------------------------------------
 
-/// Of a thread block, in shared memory, for kGroups times eight columns.
+/// Shared memory of a thread block, for kGroups times eight columns.
 template <int kGroups>
 struct Memory {
   static constexpr int kColumns = kEight * kGroups;
@@ -168,7 +168,7 @@ class BlockProduct {
       const double sum = ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7]));
       *place = c[n] + arguments_.factor * sum;
     });
-    cluster_.sync();  // nobody leaves while its sums are read
+    cluster_.sync();  // no block leaves while its sums are read
   }
 
  private:

@@ -76,9 +76,9 @@ struct PanelColumns {
   return {variant & 1023U, variant >> 10 & 1023U, variant >> 20 & 1023U};
 }
 inline constexpr std::uint32_t kPanelVariants = (1U << 30) - 1;
-/// Of panel_update: y is normalized; X is not read.
+/// Variant of panel_update: y is normalized; X is not read.
 inline constexpr std::uint32_t kPanelNormalize = 1U << 30;
-/// Of spmv: A multiplies the last column of V in the place of v_from.
+/// Variant of spmv: A multiplies the last column of V in the place of v_from.
 inline constexpr std::uint32_t kSpmvOfLast = 1U << 30;
 
 namespace panel_work {
@@ -189,7 +189,7 @@ inline constexpr Elements kSpmvElements[] = {
     {Element::fp32, Element::int32, Element::int32, Element::fp32, Element::fp32, Element::fp64}};
 inline constexpr Elements kHaloPackElements[] = {{Element::fp64, Element::fp64, Element::int32},
                                                  {Element::fp32, Element::fp32, Element::int32}};
-/// Of what copies.
+/// Elements of the operations that copy.
 inline constexpr Elements kPanelCopyElements[] = {Elements(2, Element::fp64),
                                                   Elements(2, Element::fp32)};
 inline constexpr Elements kPanelInnerElements[] = {{Element::fp64, Element::fp64},

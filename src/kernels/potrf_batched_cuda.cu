@@ -6,9 +6,9 @@
 // other's: the kernel for 32 rows would take a matrix of 16 through 32 pivots, and has registers
 // for a third of the warps. Larger ones have a thread block each and are factored tile by tile,
 // left-looking, by one block with what a tile of the fused kernel is made of (fused_task_cuda.hpp),
-// but with nobody to wait for. All matrices of one of these kinds are one launch; each launch
-// passes over the others. The first matrix of a kind launches it, so that the GPU works while the
-// host looks through the rest of the batch.
+// but without waiting for other blocks. All matrices of one of these kinds are one launch; each
+// launch passes over the others. The first matrix of a kind launches it, so that the GPU works
+// while the host looks through the rest of the batch.
 //
 // No block waits for another here: roles by blockIdx are safe whatever runs beside.
 
@@ -83,7 +83,7 @@ struct SmallTask {
   double logarithm = 0;  ///< 2·log L(i, i) of this lane's rows
   int own = lane() % kColumns;
 
-  /// Of the lower triangle; of the unit matrix outside.
+  /// An element of the lower triangle; outside of it one of the unit matrix.
   __device__ double element(int row, int col) const {
     return row < n && col <= row ? static_cast<double>(a[row + col * ld])
                                  : (row == col ? 1.0 : 0.0);

@@ -11,7 +11,7 @@
 // * right: factor a panel, then subtract it from everything to its right, panel by panel, the next
 //   one first, so that it is factored on the urgent stream while the rest is updated.
 // Updates are products of full rectangles by cuBLAS, which is slower in syrk (45 TFLOP/s on an H200
-// where gemm reaches 58) and far slower for a small diagonal block with a long k: the triangles on
+// where gemm reaches 58) and far slower for a small diagonal block with a long k. The triangles on
 // the diagonal are updated by tiles of the fused kernel. In the words of Haidar, Abdelfattah,
 // Tomov, Dongarra (2017): the fused kernel is their fused panel (potf2 and its solve) with
 // look-ahead, ib its inner block, recnb its tile, nb the panel.

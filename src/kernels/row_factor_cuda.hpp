@@ -19,7 +19,7 @@ constexpr int operands_before(int j) { return j * (j - 1) / 2 + 2 * j; }
 /// The same for each eight: what the four threads of two rows multiply its quotients by, those of
 /// the columns q and q + 4.
 inline constexpr int kReciprocals = kEight / 2;
-/// Of kEights eights, in shared memory: operands, then reciprocals.
+/// Pairs of kEights eights in shared memory: operands, then reciprocals.
 template <int kEights>
 inline constexpr int kFactorPairs = operands_before(kEights) * kWarpSize + kEights* kReciprocals;
 

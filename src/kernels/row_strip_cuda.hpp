@@ -20,8 +20,8 @@ inline constexpr int kRows = 16;  // of a strip
 inline constexpr int kRowThreads = 256;
 inline constexpr int kRowWarps = kRowThreads / kWarpSize;
 
-/// Of eight columns of a result, the one that tile::multiply_add() has at `place`, so that a thread
-/// has q and q + 4 of what it gives, as of its operand on the left.
+/// Which of eight columns of a result tile::multiply_add() has at `place`, so that a thread has q
+/// and q + 4 of what it gives, as of its operand on the left.
 __device__ inline int column_at(int place) { return place % 2 == 0 ? place / 2 : place / 2 + 4; }
 
 /// Sixteen rows of a tall matrix, from `row` on, as one thread sees them.

@@ -33,7 +33,7 @@
 //   begin with it is added by continue_sketch.
 // * srht: column k is scaled by the power of two of its largest magnitude in the block, as
 //   householder.hpp does it, rounded (to fp16 through fp32), padded by zeros to a power of two H of
-//   rows; stages of distance 1, 2, 4, … H/2 put (a + b, a − b) in the place of (a, b). fp16: times
+//   rows. Stages of distance 1, 2, 4, … H/2 put (a + b, a − b) in the place of (a, b). fp16: times
 //   2^-c, 2^c the power of two not below √H, rounded, times 2^c.
 
 #include <bit>
@@ -110,11 +110,11 @@ enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
                                        static_cast<std::uint64_t>(buckets - kSketchCountRows + 1) >>
                                    32);
 }
-/// Of the rows of a tile of count, a bit each: set where the sign is negative.
+/// Signs of the rows of a tile of count, a bit each: set where the sign is negative.
 [[nodiscard]] constexpr std::uint32_t sketch_signs(std::uint64_t seed, std::int64_t tile) noexcept {
   return static_cast<std::uint32_t>(random_bits(seed, static_cast<std::uint64_t>(tile)) >> 32);
 }
-/// Of row `row` of a transform.
+/// Sign of row `row` of a transform.
 [[nodiscard]] constexpr double sketch_sign(std::uint64_t seed, std::int64_t row) noexcept {
   return (random_bits(seed, static_cast<std::uint64_t>(row)) >> 63) != 0 ? -1.0 : 1.0;
 }
@@ -203,10 +203,9 @@ void sketch_host(Queue& queue, const KernelCalls& calls, const KernelParameters&
 void continue_sketch_host(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters);
 
-/// What is wrong with operands and variant of either operation: throws Error{device} for a kind
-/// that there is not, or that cannot be continued, Error{misuse} for too few buckets and for blocks
-/// of count that do not begin with a tile or, where they are to be continued, are not within a
-/// span.
+/// Checks operands and variant of either operation. Throws Error{device} for a kind that there is
+/// not, or that cannot be continued; Error{misuse} for too few buckets and for blocks of count that
+/// do not begin with a tile or, where they are to be continued, are not within a span.
 inline void require_sketch(const BlockView* x, std::uint32_t variant, bool continued) {
   const SketchKind kind = sketch_kind(variant);
   if (kind > SketchKind::srht_fp16 || (continued && kind != SketchKind::count))

@@ -1,7 +1,7 @@
 // sketch.hpp on the CPU.
 //
 // Method: the elements of Ω for a tile of rows are drawn once for all columns; the rows of S go
-// side by side, each a chain of its own. Of count the rows of a tile go side by side.
+// side by side, each a chain of its own. In count the rows of a tile go side by side.
 
 #include "kernels/run_fused.hpp"
 #include "kernels/sketch_loops.hpp"

@@ -151,7 +151,7 @@ std::vector<double> count_sketch(const BlockView& v, const double* d, std::uint3
                                variant, buckets);
 }
 
-/// Of any kind but count, packed.
+/// The sketch S of any kind but count, packed.
 template <class Products>
 std::vector<double> sketch_products(const BlockView& v, const double* d, std::uint32_t variant,
                                     std::int64_t s_rows) {

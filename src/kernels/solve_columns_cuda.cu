@@ -7,10 +7,10 @@
 // (messages_cuda.hpp), eight at a time. It waits for lower tickets only, which are in the hands of
 // blocks that run: nothing can wait in a circle, whatever part of the grid the GPU has room for.
 //
-// What takes time is the chain from one block on the diagonal to the next: L is on its way two
-// blocks ahead, and each warp waits for just the sixteen rows of X that it multiplies with, so that
-// there is no barrier of a thread block between the first product and the last. A warp then solves
-// a column with the block on the diagonal, eight rows at a time: every lane finds all eight in its
+// What takes time is the chain from one block on the diagonal to the next. L is loaded two blocks
+// ahead, and each warp waits for just the sixteen rows of X that it multiplies with, so that there
+// is no barrier of a thread block between the first product and the last. A warp then solves a
+// column with the block on the diagonal, eight rows at a time: every lane finds all eight in its
 // registers and subtracts their products from the rows that it has. Pivots enter as reciprocals;
 // where one of those is not a normal number, a block is solved row by row with divisions.
 //
@@ -58,7 +58,7 @@ struct Arguments {
   T* messages;  ///< X by groups of columns, and in each row by row
 };
 
-/// Of a thread block, in shared memory.
+/// Shared memory of a thread block.
 template <class T, int kColumns>
 struct Memory {
   static constexpr int kLd = kRows + 1;  // neither rows nor columns have bank conflicts
@@ -117,7 +117,7 @@ class BlockSolve {
 
   [[nodiscard]] __device__ static int half() { return warp() % kHalves; }
   [[nodiscard]] __device__ static int group() { return warp() / kHalves; }
-  /// Of the block of X that is solved in this step.
+  /// First row of the block of X that is solved in this step.
   [[nodiscard]] __device__ int begin_of(int step) const {
     return (kForward ? step : arguments_.blocks - 1 - step) * kRows;
   }
@@ -141,8 +141,8 @@ class BlockSolve {
     }
   }
 
-  /// Of op(L)(output, inner) in a slice. A warp reads a column of it at a time; columns of L are
-  /// rows of Lᵀ.
+  /// Place of op(L)(output, inner) in a slice. A warp reads a column of it at a time; columns of L
+  /// are rows of Lᵀ.
   [[nodiscard]] __device__ static int place_of(int output, int inner) {
     return kForward ? output + inner * kWarp : inner + output * (kDepth + 1);
   }

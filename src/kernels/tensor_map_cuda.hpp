@@ -10,7 +10,8 @@
 
 namespace strata {
 
-/// Of one matrix and size of boxes; a parameter of a kernel, __grid_constant__, not a copy of it.
+/// Describes one matrix and a size of boxes; a parameter of a kernel, __grid_constant__, not a copy
+/// of it.
 using TensorMap = CUtensorMap;
 
 /// Boxes of box_rows × box_cols (at most 256 each; columns of a multiple of 16 bytes). The matrix

@@ -149,7 +149,7 @@ __device__ inline void clear_above_diagonal(double (&value)[4], int block) {
 /// Barriers of factor_strips, two of each, for even and odd steps.
 enum class StripBarrier : int { solved = 5, inverted = 7 };
 
-/// Of `warps` warps; those that come wait, the leader only says that it was there.
+/// A barrier of `warps` warps: come() waits for all, come_and_go(), the leader's, only arrives.
 __device__ inline void come(StripBarrier barrier, int step, int warps) {
   asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(barrier) + step % 2), "r"(warps * kWarp)
                : "memory");
@@ -182,7 +182,7 @@ __device__ inline void put_late(T* x, int ld, const T* inverses, const StripSink
 }
 
 /// The 16 × 16 block on the diagonal in scratch memory, as the leader of factor_strips treats it:
-/// three blocks of 8 × 8. Of each 16 lanes the first 8 have a row of the block below each, the
+/// three blocks of 8 × 8. The first 8 of each 16 lanes have a row of the block below each, the
 /// others one of the unit matrix, which becomes a column of the inverse.
 template <class T>
 struct Corner {
@@ -346,16 +346,16 @@ __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inver
 }
 
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
-/// solve_columns, and by one leader for every two steps of eight columns, the warp with the rows of
-/// the two blocks on the diagonal: it factors and inverts them and waits for nobody, since its rows
-/// end there; the others follow in its shadow and do the rest. They are at most two steps behind:
-/// the next leader has followed this one to its end. Results go to X and to the sink, the
+/// solve_columns. Every two steps of eight columns have one leader, the warp with the rows of the
+/// two blocks on the diagonal. It factors and inverts them and waits for no other warp, since its
+/// rows end there; the others follow in its shadow and do the rest. They are at most two steps
+/// behind: the next leader has followed this one to its end. Results go to X and to the sink, the
 /// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; for the sink and
 /// progress(pair) see factor_panel. A bad pivot goes to report(column, pivot). A warp leaves when
 /// its rows are done. The loop is not unrolled: code that does not fit the instruction cache is
 /// fetched over again, at the mercy of the traffic of all other blocks (measured: three times the
-/// time at n = 8192).
-/// all_warps of four call it for the first 16·all_warps rows and columns of a tile.
+/// time at n = 8192). all_warps of four call it for the first 16·all_warps rows and columns of a
+/// tile.
 template <class T, class Sink, class Report, class Progress>
 __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses, const Sink& sink,
                                      Report&& report, Progress&& progress, int all_warps) {
@@ -397,7 +397,7 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses,
         }
       }
       if constexpr (!std::is_same_v<Sink, NoSink>) {
-        sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
+        sink.put_lower(y, step - 1);  // delays no warp: the leader is factoring
       }
     }
     subtract(rest, sum[0]);

@@ -12,7 +12,7 @@
 namespace strata::tile {
 
 /// C (16 × 8) += A (16 × 4)·B (4 × 8) on the tensor cores. A thread has the rows 2g and 2g + 1 and
-/// the columns 2t and 2t + 1 of C, one column of A and one element of B, column g; which of the 4
+/// the columns 2t and 2t + 1 of C, one column of A and one element of B, column g. Which of the 4
 /// it is in A and in the rows of B is free, if it is the same.
 __device__ inline void multiply_add(double (&c)[4], double a_even, double a_odd, double b) {
   asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "

@@ -33,9 +33,9 @@ struct TileScales {
   }
 };
 
-/// Of products below the diagonal, by the accuracy of a factorization: a piece of 512, a quarter of
-/// a tile, costs a tenth of the rate. On the diagonal, where all terms have one sign and errors add
-/// up to a change of the determinant, sums are shorter always.
+/// Longest sum at once in products below the diagonal, by the accuracy of a factorization: a piece
+/// of 512, a quarter of a tile, costs a tenth of the rate. On the diagonal sums are always shorter:
+/// there all terms have one sign, and errors add up to a change of the determinant.
 [[nodiscard]] constexpr std::int64_t longest_sum(double accuracy) {
   return accuracy < 3e-6 ? 512 : 2048;
 }

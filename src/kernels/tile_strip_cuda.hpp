@@ -29,7 +29,7 @@ struct StripBlock {
       : at(x + lane() / 4 * 2 + lane() % 4 * ld),
         other((other_column(lane() % 4) - lane() % 4) * ld) {}
 
-  /// Of the block `offset` elements further.
+  /// Reads the block `offset` elements further.
   __device__ void read(double (&value)[4], int offset) const {
     const double2 left = read_pair(at + offset);
     const double2 right = read_pair(at + offset + other);
@@ -111,7 +111,7 @@ __device__ inline void subtract(double (&rest)[4], const double (&sum)[4]) {
   for (int e = 0; e < 4; ++e) rest[e] -= sum[e];
 }
 
-/// Where nobody follows what is done while it is done.
+/// The progress of work that no other warp follows.
 struct NoProgress {
   __device__ void operator()(int) const {}
 };

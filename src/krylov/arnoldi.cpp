@@ -2,10 +2,10 @@
 //
 // Method: classical Gram and Schmidt's method twice is two readings of Q a vector, whose sums are
 // coefficients of H (Daniel, Gragg, Kaufman, Stewart 1976); all steps of a script run without the
-// host. Of a block, H follows from the recurrence of its vectors (Hoemmen, "Communication-avoiding
-// Krylov subspace methods", 2010, 3.3): with the coordinates of w_i in Q known from the projection
-// and R, A·w_i = w_{i+1}/γ_i + α_i·w_i + β_i·w_{i−1} gives the column of H that belongs to the
-// vector which w_i is the first to have a share of.
+// host. For a block, H follows from the recurrence of its vectors (Hoemmen, "Communication-avoiding
+// Krylov subspace methods", 2010, 3.3). The coordinates of w_i in Q are known from the projection
+// and R. So A·w_i = w_{i+1}/γ_i + α_i·w_i + β_i·w_{i−1} gives the column of H of the vector in
+// which w_i is the first to have a share.
 
 #include "krylov/arnoldi.hpp"
 
@@ -134,7 +134,8 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
   errors_.push_back(options_.limits.unit * options_.norm);
 }
 
-/// Of w_0 … w_k in the basis that the block was projected against and has become part of, with R.
+/// Coordinates of w_0 … w_k, with R, in the basis that the block was projected against and has
+/// become part of.
 Arnoldi::Columns Arnoldi::coordinates(const Block& block, const Gram& r) {
   const std::int64_t c = block.column;
   const std::int64_t k = block.count;

@@ -18,7 +18,7 @@
 
 namespace strata {
 
-/// Of a script that adds vectors one by one: steps at most, between looks at what they gave.
+/// Most steps of a script that adds vectors one by one, before the host looks at its sums.
 inline constexpr std::int64_t kStepsOfScript = 16;
 
 /// ‖x‖.
@@ -32,7 +32,7 @@ struct RoundingLimits {
   double plain_condition = 0;      ///< with which sums in the element itself do; 0: none
   double loss_max = 0;             ///< of orthogonality, before blocks have a second pass
   double pythagoras_loss_max = 0;  ///< of one pass by Pythagoras that is taken as it is
-  /// Of rounding, by projection and solve of a block: up to this columns are kept, …
+  /// How much projection and solve may amplify rounding: columns of a block are kept up to this, …
   double amplification_max = 0;
   double amplification_once = 0;  ///< … and up to this one pass is enough
 };
@@ -41,7 +41,7 @@ struct RoundingLimits {
 struct ArnoldiOptions {
   std::int64_t s = 1;
   QrMethod method = QrMethod::automatic;
-  /// Of A, about: a product that is rounding beside it is zero. 0: only what is zero is.
+  /// Approximate norm of A: a product that is rounding beside it counts as zero. 0: only zeros do.
   double norm = 0;
   Element element = Element::fp64;  ///< of the vectors; the limits are those of it
   RoundingLimits limits = rounding_limits(element);

@@ -9,7 +9,8 @@
 // * Columns are kept as far as μ is below a limit; the next block asks for no more, and
 //   grows again while μ is small.
 // * Beyond another limit, or once a loss beyond loss_max was measured, there is a second pass.
-// * Of a symmetric A also as far as A·Q = Q·H holds as it is asked for (arnoldi_symmetric.cpp).
+// * With a symmetric A columns are kept only as far as A·Q = Q·H holds as closely as is asked for
+//   (arnoldi_symmetric.cpp).
 // * The first Gram matrix is in double-double, unless the last one had a condition with which
 //   doubles do (κ²·ε); where that turns out wrong it is formed again.
 //
@@ -21,7 +22,7 @@
 //
 // The loss of the last vector is measured by one more column of the first sum, at no cost. The
 // fixed methods take what comes, with the rule of Yamazaki, Tomov and Dongarra (2015) for a pivot
-// that is not positive: what is done stays, the rest of R is the identity. Of svqr no pivot fails:
+// that is not positive: what is done stays, the rest of R is the identity. In svqr no pivot fails:
 // the triangle is that of the Gram matrix's eigenvalues and -vectors (Stathopoulos, Wu 2002), those
 // that are rounding raised, so that H follows from it as from any other R.
 
@@ -126,12 +127,13 @@ void Arnoldi::add_block(std::int64_t count) {
                    : by_fixed_passes(size(), std::min(count, options_.s)));
 }
 
-/// The products of a block. Of a symmetric A the first of them loses what is known of it at once.
+/// The products of a block. With a symmetric A the known components of the first one are subtracted
+/// at once.
 void Arnoldi::generate(Block& block) {
   const std::int64_t c = block.column;
   if (options_.symmetric) block.known = known_products();
   const std::int64_t known = std::ssize(block.known);
-  // Of a vector that continues a recurrence there is but one.
+  // A vector that continues a recurrence has one known product that is not 0, the last.
   const auto first =
       std::find_if(block.known.begin(), block.known.end(), [](double x) { return x != 0; }) -
       block.known.begin();
@@ -279,7 +281,8 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, Element ele
   return seen;
 }
 
-/// Of the first `most` vectors those with which A·Q = Q·H holds as it is asked for, but one.
+/// How many of the first `most` vectors satisfy A·Q = Q·H as closely as is asked for; the first is
+/// kept unchecked.
 std::int64_t Arnoldi::related(const Block& block, const Look& seen, std::int64_t most) const {
   Block part = block;
   part.count = most;

@@ -4,7 +4,7 @@
 // symmetry: the coupling with the vector before, or behind a restart with all that were kept. It is
 // taken off A·q_c before anything else is done with it. Where the recurrence of the block is near
 // that of Lanczos, little of the vectors before q_c comes back in the powers behind, and that is
-// what matters: with W = Q_c·S + Q'·R' for w_0 … w_{k−1}, A·Q' follows from A·W, which is known to
+// what matters. With W = Q_c·S + Q'·R' for w_0 … w_{k−1}, A·Q' follows from A·W, which is known to
 // rounding δ, and from A·Q_c, which is known up to E, so that
 //
 //   the error of A·Q' = Q·H' is (δ − E·S)·R'⁻¹.

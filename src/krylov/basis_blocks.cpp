@@ -18,8 +18,8 @@ struct MatrixNames {
   std::uint64_t starts_id, columns_id, values_id, index_id;
 };
 
-/// Of what a slab has: blocks that lie one behind the other in the host's arrays. An array of
-/// nothing has one element, so that there is a block.
+/// Adds the families of what a slab has: blocks that lie one behind the other in the host's arrays.
+/// An empty array gets one element, so that there is a block.
 void add_matrix(const RowSlabs& slabs, const MatrixNames& names, Element element,
                 BlockTable& blocks) {
   BlockFamily starts = listed(names.starts, Element::int32, Origin::stored, names.starts_id);
@@ -52,7 +52,7 @@ void add_links(const RowSlabs& slabs, const MatrixNames& names, Element element,
   blocks.add(std::move(packed));
 }
 
-/// Of ghost rows: as of slabs, what is nothing has one element.
+/// Adds the families of ghost rows; as for slabs, what is empty gets one element.
 void add_ghosts(const BasisProblem& problem, BlockTable& blocks) {
   const BasisIdentities& ids = problem.identities;
   BlockFamily starts = listed("Pg", Element::int32, Origin::stored, ids.ghost_starts);

@@ -344,7 +344,7 @@ void BasisRunner::write_small(const BasisScript& script, MemoryStore& store) con
   store.write(BlockId(basis::kThree, 0, 0), bytes_of_values(three));
   if (!wide_three.empty())
     store.write(BlockId(basis::kWideThree, 0, 0), bytes_of_values(wide_three));
-  // Of ghost rows: what they have in column i + 2 is that of V's column first + i + 1.
+  // Coefficients of ghost rows: their column i + 2 takes those of V's column first + i + 1.
   for (std::size_t p = 0; ghosts_.depth > 0 && p < script.ranges.size(); ++p) {
     std::vector<double> part(at(3 * (ghosts_.depth + 1)));
     const BasisScript::Range& range = script.ranges[p];

@@ -6,9 +6,9 @@
 // engine; V and the matrix stay on the devices between scripts where there is room
 // (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no
 // bit depends on them. With a right preconditioner A·M⁻¹ takes the place of A in all products, and
-// the last column of V is its place of work: M⁻¹ is a matrix that lies on the devices as A does, or
-// the host multiplies by it, to which a vector travels and back. The reports of all runs are added
-// up. Throws as run() does.
+// the last column of V is its work space. M⁻¹ is a matrix that lies on the devices as A does, or
+// the host multiplies by it: then a vector travels to the host and back. The reports of all runs
+// are added up. Throws as run() does.
 
 #include <functional>
 #include <map>
@@ -81,14 +81,14 @@ class BasisRunner {
   [[nodiscard]] std::int64_t rows() const noexcept { return slabs_.rows; }
   [[nodiscard]] std::int64_t scripts() const noexcept { return scripts_; }
   [[nodiscard]] const RowSlabs& slabs() const noexcept { return slabs_; }
-  /// Of all scripts.
+  /// What was exchanged by all scripts so far.
   [[nodiscard]] const HaloReport& halo() const noexcept { return halo_; }
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
   /// Into the trace, behind the scripts so far.
   void note(std::string text) {
     report_.trace.notes.push_back({report_.trace.seconds, std::move(text)});
   }
-  /// Of all scripts so far; what the host does besides is not in them.
+  /// Seconds of all scripts so far; what the host does besides is not in them.
   [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return seconds_; }
 
  private:

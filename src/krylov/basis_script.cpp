@@ -168,7 +168,7 @@ constexpr MatrixFamilies kOfMatrix{basis::kStarts, basis::kColumns, basis::kValu
 constexpr MatrixFamilies kOfInverse{
     basis::kInverseStarts, basis::kInverseColumns, basis::kInverseValues, basis::kInverseHalo,
     basis::kInverseIndex,  basis::kInversePacked,  basis::kVectors,       basis::kThree};
-/// Of W: where the entries are is known already.
+/// Families for W: the places of the entries are those of the families above.
 constexpr MatrixFamilies kOfWide{basis::kStarts,   basis::kColumns,  basis::kWideValues,
                                  basis::kWideHalo, basis::kIndex,    basis::kWidePacked,
                                  basis::kWide,     basis::kWideThree};
@@ -236,7 +236,7 @@ class Emitter {
     product(slabs_, matrix, last, columns, kSpmvOfLast);
   }
 
-  /// Of column `of` with one of the two matrices.
+  /// Emits the product of one of the two matrices with column `of`.
   void product(const RowSlabs& slabs, const MatrixFamilies& matrix, std::int64_t of,
                const PanelColumns& columns, std::uint32_t flags) {
     for (std::int64_t l = 0; l < std::ssize(slabs.links); ++l) {

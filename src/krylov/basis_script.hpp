@@ -97,7 +97,7 @@ class BasisScript {
   void rotate(PanelFactor factor);
   /// A column of V or W ← numbers of the host.
   void put(std::int64_t column, std::vector<double> values, bool wide = false);
-  /// V ← finite numbers that nobody reads, so that no value of it has to come from the host.
+  /// V ← finite numbers that are not read, so that no value of it has to come from the host.
   void clear();
   /// w ← w − X·f, X being columns of V from `first` on, f one column, w the column `to` of W.
   void correct(std::int64_t first, std::int64_t to, PanelFactor factor);
@@ -119,7 +119,7 @@ class BasisScript {
   std::vector<Sum> sums;
   std::vector<PanelFactor> factors;
   std::vector<Given> given;
-  /// Of the products; those of one column `to` are the same.
+  /// Coefficients of the products; products to the same column `to` have the same.
   std::vector<Coefficients> coefficients;
   struct Range {
     std::int64_t first = 0, count = 0;

@@ -2,7 +2,7 @@
 // ChebyshevFilter: a polynomial of a symmetric matrix that tells one end of its spectrum apart.
 //
 // Contract: p(λ) = T_degree((λ − center)/half_width). From the edge, center + half_width, to the
-// far end, center − half_width, |p| is at most 1; beyond the edge p grows from 1 on and is
+// far end, center − half_width, |p| is at most 1. Beyond the edge p grows from 1 on and is
 // monotone, so that the eigenvectors of p(A) with the largest eigenvalues are those of A with the
 // eigenvalues farthest beyond the edge, in the same order. A negative half width has the smallest
 // eigenvalues beyond the edge.
@@ -25,7 +25,7 @@ struct ChebyshevFilter {
   [[nodiscard]] double value(double eigenvalue) const;
   /// The λ beyond the edge with p(λ) = value; the edge where the value is at most 1.
   [[nodiscard]] double eigenvalue(double value) const;
-  /// A bound of ‖A·v − λ·v‖ from ‖p(A)·v − p(λ)·v‖, p(λ) = value, v of length 1: a chord of p from
+  /// A bound of ‖A·v − λ·v‖ from ‖p(A)·v − p(λ)·v‖, p(λ) = value, v of length 1. A chord of p from
   /// λ to another eigenvalue is at least as steep as the one to the far end at the height 1,
   /// because p is convex beyond the edge. Never more than the way to the far end.
   [[nodiscard]] double residual(double value, double of_polynomial) const;

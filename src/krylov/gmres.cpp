@@ -1,15 +1,15 @@
 // GMRES and communication-avoiding GMRES.
 //
 // Method: a cycle builds a basis of up to `restart` vectors behind the residual (arnoldi.hpp),
-// vector by vector or in blocks of s, solves the projected problem on the host and adds Q·y to x;
-// the residual is then computed with A, and begins the next cycle. So what is reported is never the
+// vector by vector or in blocks of s, solves the projected problem on the host and adds Q·y to x.
+// The residual is then computed with A, and begins the next cycle. So what is reported is never the
 // estimate of the recurrence. With vectors in fp32 x, b and the residual lie beside them in fp64, a
 // cycle solves for the correction of x, and A and M⁻¹ are scaled by powers of two so that floats
 // hold them. A and b as given, and what is solved, are multiplied by powers of two where squares
 // might leave the range of doubles, and nothing is compared with the norm of A before it was tried.
-// The first cycle of a basis that needs Ritz values goes vector by
-// vector, as in Yamazaki, Tomov and Dongarra (2015): its H has them. Columns of V behind the basis
-// are x and b, so that a residual is one more product.
+// The first cycle of a basis that needs Ritz values goes vector by vector, as in Yamazaki, Tomov
+// and Dongarra (2015): its H has them. Columns of V behind the basis are x and b, so that a
+// residual is one more product.
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -41,8 +41,8 @@ constexpr std::array kPreconditioners{
     NamedPreconditioner{Preconditioner::block_jacobi, "block-jacobi"},
     NamedPreconditioner{Preconditioner::custom, "custom"}};
 
-/// Of the residual at the beginning of a cycle, with vectors in fp32: beyond that only the estimate
-/// would fall.
+/// Least share of the residual at the beginning of a cycle that a cycle with vectors in fp32 aims
+/// at: beyond that only the estimate would fall.
 constexpr double kSingleGain = 1e-6;
 /// The residual has to fall by this in so many cycles.
 constexpr std::int64_t kPatience = 20;

@@ -46,8 +46,8 @@ class LinearSystem {
   /// y ← C⁻¹·M⁻¹·R⁻¹·u/γ on the host.
   void precondition(std::span<const double> u, std::span<double> y) const;
 
-  /// Of what u is multiplied by, about: the largest sum of the magnitudes in a row of matrix(), or,
-  /// with a preconditioner, the largest element of the product with a vector of random signs.
+  /// Approximate norm of what u is multiplied by: the largest row sum of magnitudes of matrix(),
+  /// or, with a preconditioner, the largest element of the product with a vector of random signs.
   [[nodiscard]] double norm() const noexcept { return norm_; }
 
  private:

@@ -2,7 +2,7 @@
 //
 // Householder's reflections (tsqr) and sketches are not among them. A block is small beside the
 // basis that it is projected against, and its triangle comes from a sum over the rows that devices
-// form in any case; a tree of reflections would be another kind of task, with triangles and
+// form in any case. A tree of reflections would be another kind of task, with triangles and
 // reflections of all slabs to be kept, for an orthogonality that wide sums and a second pass have
 // too. A sketch stands in for a Gram matrix that costs too much, which one of 30 columns does not.
 

@@ -17,8 +17,8 @@ struct KrylovMethod {
   QrMethod method = QrMethod::automatic;
   bool of_vectors = false;  ///< with s = 1
   bool of_blocks = false;   ///< with s > 1
-  /// Of blocks: by the triangle of a Gram matrix, the first of `passes` with wide sums or not; else
-  /// column by column.
+  /// How blocks are made orthonormal: by the triangle of a Gram matrix, the first of `passes` with
+  /// wide sums if `wide`; else column by column.
   bool by_gram = false;
   bool wide = false;
   int passes = 1;

@@ -3,9 +3,9 @@
 // Method: the Newton basis takes Ritz values in Leja's order, a pair of conjugates by the real
 // quadratic (A − a)² + b² in two steps (Bai, Hu, Reichel, "A Newton basis GMRES implementation",
 // 1994). The Chebyshev basis takes the ellipse with the axes of the Ritz values' bounding box, with
-// centre c, half axes a and b, δ² = a² − b²; its polynomials divided by their growth are
-// P_{i+1} = (z − c)/ρ·P_i − δ²/(4ρ²)·P_{i−1}, P_1 = (z − c)/(2ρ), ρ = (a + b)/2, where δ² may be
-// negative (Joubert, Carey, "Parallelizable restarted iterative methods", 1992).
+// centre c, half axes a and b, δ² = a² − b². Its polynomials divided by their growth are P_{i+1} =
+// (z − c)/ρ·P_i − δ²/(4ρ²)·P_{i−1}, P_1 = (z − c)/(2ρ), ρ = (a + b)/2, where δ² may be negative
+// (Joubert, Carey, "Parallelizable restarted iterative methods", 1992).
 
 #include "krylov/recurrence.hpp"
 

@@ -13,12 +13,12 @@
 
 namespace strata {
 
-/// Of an upper Hessenberg matrix (what is below the subdiagonal is not read); conjugates follow
-/// each other, the one with the positive imaginary part first. Empty where 100·n steps of QR do not
-/// converge, or an element is not finite.
+/// Eigenvalues of an upper Hessenberg matrix (what is below the subdiagonal is not read);
+/// conjugates follow each other, the one with the positive imaginary part first. Empty where 100·n
+/// steps of QR do not converge, or an element is not finite.
 [[nodiscard]] std::vector<std::complex<double>> hessenberg_eigenvalues(SquareMatrix<double> h);
 
-/// Of a symmetric matrix, of which the lower triangle is read.
+/// Eigenpairs of a symmetric matrix, of which the lower triangle is read.
 struct SymmetricEigen {
   std::vector<double> values;    ///< ascending; empty where QL does not converge
   SquareMatrix<double> vectors;  ///< orthonormal, column j belongs to value j

@@ -9,8 +9,8 @@
 // eigenvalue that comes several times. That goes on until the best pair of what is left is not
 // among the k best.
 //
-// Blocks may break down: errors of A·Q = Q·T that grow from cycle to cycle make Ritz values beyond
-// the norm of A, polynomials of such values let the vectors overflow, and a fixed method that meets
+// Blocks may break down. Errors of A·Q = Q·T that grow from cycle to cycle make Ritz values beyond
+// the norm of A, and polynomials of such values let the vectors overflow. A fixed method that meets
 // a pivot that is not positive leaves vectors that are not orthonormal. Then what is not locked is
 // given up, and the method begins anew, vector by vector, with projections twice.
 //
@@ -18,7 +18,7 @@
 // they are in error by from cycle to cycle, and so do the vectors; how much a block multiplies that
 // by depends on its polynomials, so errors are followed (arnoldi_symmetric.cpp) and blocks are kept
 // as long as that allows. The polynomials of the `lanczos` basis are those that are orthogonal in
-// the inner product of the last cycle at the same place: a block of them is nearly orthonormal, and
+// the inner product of the last cycle at the same place. A block of them is nearly orthonormal, and
 // has next to nothing in the vectors before it, as long as cycles resemble each other.
 
 #include "krylov/thick_restart.hpp"
@@ -36,7 +36,7 @@ namespace strata {
 namespace {
 
 constexpr double kTold = 0.01;  ///< residual beside a distance: on which side a value is
-/// Of the usual length of A·q beside the vectors before: shorter ones are not scaled to 1.
+/// Share of the mean coupling β below which a vector is not scaled to length 1.
 constexpr double kSmallCoupling = 1e-3;
 /// Beyond the norm of A by more than this share of it no Ritz value is one.
 constexpr double kBeyondNorm = 1e-6;
@@ -47,7 +47,8 @@ constexpr double kErrorMax = 10;
 // ---- of filters
 
 constexpr std::int64_t kWorkOfFilter = 3;  ///< columns of V
-/// Of the largest eigenvalue of p(A): what is beyond the edge has to stand out from its rounding.
+/// Largest eigenvalue that p(A) may have: what is beyond the edge has to stand out from its
+/// rounding.
 constexpr double kGrowthMax = 1e4;
 /// Vectors behind the locked ones that show whether there is anything left to be found.
 constexpr std::int64_t kVectorsToLook = 32;
@@ -224,8 +225,8 @@ bool ThickRestart::can_block() const {
   }
 }
 
-/// Of the lanczos basis: the coefficients of the last cycle at this place of it; behind its end
-/// the mean of its second half, since coefficients settle.
+/// Sets the recurrence of the lanczos basis: the coefficients of the last cycle at this place of
+/// it; behind its end the mean of its second half, since coefficients settle.
 void ThickRestart::set_recurrence() {
   if (options_.basis != KrylovBasis::lanczos) return;
   if (steps_.empty()) learn();
@@ -269,8 +270,8 @@ void ThickRestart::learn() {
   has_ritz_ = true;
 }
 
-/// Of the vectors behind the locked ones, which belong to the first Ritz values: whether each is
-/// an eigenvector within that share of the tolerance, by products with A.
+/// Whether each of the `count` vectors behind the locked ones, which belong to the first Ritz
+/// values, is an eigenvector within that share of the tolerance, by products with A.
 bool ThickRestart::are_pairs(std::int64_t count, double share) {
   double worst = 0;
   for (std::int64_t first = 0; first < count; first += work_) {
@@ -346,7 +347,7 @@ std::int64_t ThickRestart::wanted() const {
   const auto count = std::min<std::int64_t>(options_.k, std::ssize(order_));
   std::int64_t i = 0;
   for (; i < count; ++i) {
-    // Of the k places those remain that neither better Ritz values nor locked ones take.
+    // Better Ritz values (i of them) and locked ones that are no worse take their places first.
     const auto ahead = std::count_if(locked_.begin(), locked_.end(),
                                      [&](double x) { return !better(value(i), x); });
     if (i + ahead >= options_.k) break;
@@ -500,8 +501,8 @@ bool ThickRestart::lock(std::int64_t count, bool anyway) {
   return true;
 }
 
-/// Of the locked vectors and the first `count` Ritz vectors, which are behind them, the k best
-/// are locked, in their order: a rotation of its own, since new ones go between the old.
+/// Locks the k best of the locked vectors and of the first `count` Ritz vectors behind them, in
+/// order of their values: a rotation of its own, since new ones go between the old.
 void ThickRestart::keep_best(std::int64_t count) {
   std::vector<double> values = locked_;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(value(i));

@@ -67,7 +67,7 @@ class ThickRestart {
   bool are_pairs(std::int64_t count, double share = 1);
   void project();
 
-  /// Of A, or of p(A).
+  /// The i-th Ritz value of A, or, with a filter, of p(A).
   [[nodiscard]] double ritz(std::int64_t i) const {
     return eigen_.values[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])];
   }
@@ -77,7 +77,7 @@ class ThickRestart {
   [[nodiscard]] double of_operator(double eigenvalue) const {
     return filter_ ? filter_->value(eigenvalue) : eigenvalue;
   }
-  /// Of A; with a filter the edge where a Ritz value of p(A) says no more.
+  /// The i-th Ritz value of A; with a filter the edge where a Ritz value of p(A) says no more.
   [[nodiscard]] double value(std::int64_t i) const {
     return filter_ ? filter_->eigenvalue(ritz(i)) : ritz(i);
   }

@@ -4,8 +4,8 @@
 // polynomial p(A) (chebyshev_filter.hpp), which has the same eigenvectors and the wanted ones far
 // from all others: filtered Lanczos, vector by vector (Fang, Saad, "A filtered Lanczos procedure
 // for extreme and interior eigenvalue problems", 2012). The edge, beyond which some eigenvalues
-// more than the wanted ones should lie, comes from how the spectrum is seen from a random vector:
-// the squares of the first components of the projected eigenvectors, times the order, are about how
+// more than the wanted ones should lie, comes from how the spectrum is seen from a random vector.
+// The squares of the first components of the projected eigenvectors, times the order, are about how
 // many eigenvalues there are near each Ritz value (Lin, Saad, Yang, "Approximating spectral
 // densities of large matrices", 2016). What a cycle then shows of p(A) is believed more, and the
 // filter chosen anew where too many or too few lie beyond its edge.

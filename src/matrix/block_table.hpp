@@ -24,8 +24,8 @@ namespace strata {
 enum class Origin : std::uint8_t {
   stored,     ///< it rests in a BlockStore and is read from there
   generated,  ///< a task writes it where it is first needed: no transfer
-  /// The same, and nobody needs the value when the tasks are done: it goes home only if it has to
-  /// leave a device before its last use.
+  /// The same, and the value is not needed when the tasks are done: it is written back only if it
+  /// is evicted before its last use.
   temporary,
 };
 
@@ -59,7 +59,7 @@ struct BlockFamily {
   /// leading dimension of its own; only in resident schedules, and they stay. Without an identity
   /// stored ones are there when a run begins, each on one device.
   bool placed = false;
-  /// Of each block its own element, in the order of BlockTable::index; empty: `element` for all.
+  /// The element of each block, in the order of BlockTable::index; empty: `element` for all.
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.
   std::vector<BlockExtent> listed{};

@@ -20,16 +20,15 @@
 //   seen by the pass behind it.
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
-//   at 1e-7: the rank is told by what lies between; of floats, whose wide sums tell less, by exact
-//   arithmetic. Dependent columns are zeros from there on.
+//   at 1e-7. What lies between tells the rank; for floats, whose wide sums tell less, exact
+//   arithmetic does. Dependent columns are zeros from there on.
 // * Where columns are many, a sum in double-double costs more than all the rest, and V is much
-// longer
-//   than a sketch of it: there the first R is that of a sketch (by CountSketch, its Gram matrix in
-//   double-double), which makes of V columns of a condition below two with a probability near one;
-//   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond what
-//   a solve in doubles leaves to be told (1.1e12 for 24 columns, 1.3e11 for 128) or that columns
-//   are dependent, as it does where it lost some (a V of a few rows that are not zero), V is as it
-//   was, and its wide Gram matrix follows.
+//   longer than a sketch of it. There the first R is that of a sketch (by CountSketch, its Gram
+//   matrix in double-double), which makes of V columns of a condition below two with a probability
+//   near one. Then sums in doubles suffice, and tell whether they do. The sketch may say that κ is
+//   beyond what a solve in doubles can resolve (1.1e12 for 24 columns, 1.3e11 for 128) or that
+//   columns are dependent, as it does where it lost some (a V of a few rows that are not zero).
+//   Then V is as it was, and its wide Gram matrix follows.
 // * R alone has less to ask for. A Cholesky factor whose error is E beside unit columns is the R of
 //   columns that are √‖E‖ away at most, √n·u for a wide sum, whatever their condition (the distance
 //   of the square roots of two positive semidefinite matrices: Bhatia, Matrix Analysis, 1997, X.1).
@@ -119,7 +118,7 @@ class Automatic {
   using Small = SmallCholesky<Wide>;
   using Known = typename TallProblem<T>::KnownOfSolve;
 
-  /// Of columns that the last factor is taken off.
+  /// Largest condition of columns from which the last factor is taken off.
   [[nodiscard]] double condition_max() const {
     return p_.wanted() == Wanted::r ? Limits<T>::kUnshifted : Limits<T>::kOneSolve;
   }
@@ -381,7 +380,7 @@ class Automatic {
     info.measured = verifies();
     p_.tell_residual();
     if (p_.wanted() == Wanted::r) {
-      // Nobody orthonormalizes: what the sums round may be as far from R as their error says.
+      // V is not orthonormalized: what the sums round may be as far from R as their error says.
       p_.tell_residual(info.residual + std::sqrt(of_sums()), of_sums() * of.bound * of.bound);
       info.orthogonality = std::numeric_limits<double>::quiet_NaN();
     } else if (verifies()) {

@@ -2,8 +2,8 @@
 //
 // Method: a solve in twice the digits rounds what it stores: X = X° + δ, |δ| <= u·|X|, and what δ
 // means for V is δ·(R·P), P the product before. A solve in the digits of V subtracts column by
-// column by fused multiply-adds; each rounds a partial sum, whose length is at most ‖X‖₂ times that
-// of what is left of the column of R; eights of columns (eight_solve.hpp) correct themselves by as
+// column by fused multiply-adds. Each rounds a partial sum, whose length is at most ‖X‖₂ times that
+// of what is left of the column of R. Eights of columns (eight_solve.hpp) correct themselves by as
 // many more within them. These errors are beside X_k, so they go through P. F is E·(R·P)⁻¹, which a
 // wide solve has as u·X, another as its E times the inverse; in one direction, that of the smallest
 // singular value, roundings of one column count and not those of all.
@@ -17,7 +17,8 @@
 namespace strata {
 namespace {
 
-/// Of so many independent roundings of size 1, or of all with one sign.
+/// Independent roundings add up to at most this times the root of the sum of their squares; where
+/// all with one sign add up to less, that is the bound.
 constexpr double kDeviations = 8;
 
 /// Roundings in column i of a solve in the digits of V: of its sum, of the division, and twice of

@@ -1,8 +1,8 @@
 // Matrices of many columns, block by block.
 //
 // Method: block Gram–Schmidt. A block of columns loses what lies in each of the blocks before it in
-// turn, and is orthonormalized by the automatic method; then again, as often as what is left of
-// LᵀX says, which with columns of a condition that the automatic method leaves is twice (Barlow,
+// turn, and is orthonormalized by the automatic method. Both are repeated as often as what is left
+// of LᵀX says, which with columns of a condition that the automatic method leaves is twice (Barlow,
 // Smoktunowicz, "Reorthogonalized block classical Gram–Schmidt", 2013; Carson, Lund, Rozložník,
 // Thomas, "Block Gram–Schmidt algorithms and their stability properties", 2022). A column that is
 // no farther from those before it than the rounding of their blocks depends on them, beside the
@@ -59,7 +59,8 @@ class ColumnBlocks {
   [[nodiscard]] double promise() const {
     return Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols()));
   }
-  /// Of R, and what V may be away from Q·R, which Q may be from orthonormal columns.
+  /// A bound of the condition of V: that of R, with the distance of V from Q·R and of Q from
+  /// orthonormal columns.
   [[nodiscard]] double condition() const {
     const double of_r = condition_bound(r_, info_.dependent_columns);
     const double away = info_.residual * std::sqrt(static_cast<double>(v_.cols()));

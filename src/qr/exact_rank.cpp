@@ -30,7 +30,7 @@ std::uint64_t inverse(std::uint64_t a) {  // a^(p − 2), by Fermat
   return power;
 }
 
-/// Of mantissa·2^exponent, the mantissa of 53 bits.
+/// Residue of x = mantissa·2^exponent modulo p, the mantissa of 53 bits.
 std::uint64_t residue(double x) {
   if (x == 0) return 0;
   int exponent = 0;

@@ -4,8 +4,8 @@
 // Method: a double is an integer times a power of two, so it has a residue modulo the prime
 // p = 2^61 − 1, where a product with 2^e is a rotation; columns are eliminated there. The rank
 // modulo p is never above the true one, so a column that is called independent is; one that is
-// called dependent is so unless p divides each of the minors that say otherwise, of which nobody
-// has seen one by chance. A row is looked at through one random vector of the null space of the
+// called dependent is so unless p divides each of the minors that say otherwise, which has not been
+// seen to happen by chance. A row is looked at through one random vector of the null space of the
 // rows so far: its product with a row in their span is 0, with another one it is 0 with a
 // probability of 1/p. So a row costs n products, and n of them at most n² more.
 

@@ -1,4 +1,4 @@
-// Passes over a matrix that is only read, with Q in blocks of rows that nobody keeps.
+// Passes over a matrix that is only read, with Q in blocks of rows that are not kept.
 //
 // Method: a step is a block of rows: W ← V, and then the solves of the passes that would have
 // stored Q. A device has few blocks W, which its steps take in turn; the last block of V, which may

@@ -3,19 +3,19 @@
 //
 // Method: with G = [A b]ᵀ[A b] in double-double and RᵀR its Cholesky factorization, A's columns
 // scaled to lengths near 1 by powers of two, R·x = z for the part of A and that of b. These are the
-// normal equations, whose error grows like κ²; in double-double that is κ²·2^-106, below the
+// normal equations, whose error grows like κ². In double-double that is κ²·2^-106, below the
 // rounding of x to doubles for κ up to 1e7 and below 1e-6 for κ up to 1e12 or so, from one reading
-// of the data and without a Q.
-// Where that is not good for six digits, x is refined: g = Aᵀ(b − A·x), summed in double-double
-// with nothing rounded to doubles between, and RᵀR·δ = g is added to x. If ‖I − R⁻ᵀAᵀA·R⁻¹‖ is c a
-// step leaves c of the error, and the length of R·δ says how much that was; what stays is the
-// rounding of g, κ²·2^-100 of the residual (Björck, Numerical Methods for Least Squares Problems,
-// 1996, 6.6). R of the normal equations has a c of κ²·2^-100; where that is no contraction, or
-// where columns seem to depend on others, R is that of qr_r(), in double-double, whose columns are
-// orthonormal to rounding far beyond κ = 1e16, and which knows the rank that qr() tells. Where its
-// R is not good enough either, and for more columns than a kernel holds, a copy of A becomes Q, and
-// x = R⁻¹·Qᵀb, which is backward stable, is refined as far as that goes.
-// The residual is that of x as it is written, from G where G tells it, else summed once more.
+// of the data and without a Q. Where that is not good for six digits, x is refined: g = Aᵀ(b −
+// A·x), summed in double-double with nothing rounded to doubles between, and RᵀR·δ = g is added to
+// x. If ‖I − R⁻ᵀAᵀA·R⁻¹‖ is c a step leaves c of the error, and the length of R·δ says how much
+// that was; what stays is the rounding of g, κ²·2^-100 of the residual (Björck, Numerical Methods
+// for Least Squares Problems, 1996, 6.6). R of the normal equations has a c of κ²·2^-100. Where
+// that is no contraction, or where columns seem to depend on others, R is that of qr_r(), in
+// double-double, whose columns are orthonormal to rounding far beyond κ = 1e16, and which knows the
+// rank that qr() tells. Where its R is not good enough either, and for more columns than a kernel
+// holds, a copy of A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as
+// that goes. The residual is that of x as it is written, from G where G tells it, else summed once
+// more.
 
 #include <algorithm>
 #include <cmath>
@@ -189,7 +189,7 @@ class LeastSquares {
     return good;
   }
 
-  /// Of A, with what the rounding of its Gram matrix means for it.
+  /// The factor of A, with what the rounding of its Gram matrix means for it.
   [[nodiscard]] Factor leading_factor(const Gram& r) const {
     Factor factor{Gram(n()), {}, 1, 0};
     for (std::int64_t j = 0; j < n(); ++j)
@@ -201,8 +201,8 @@ class LeastSquares {
     return factor;
   }
 
-  /// Of [A b] with columns of lengths near 1, which the scales give them; empty where columns were
-  /// lifted.
+  /// The Gram matrix of [A b] with columns of lengths near 1, which the scales give them; empty
+  /// where columns were lifted.
   Gram gram(PassRunner<double>& runner) {
     Gram g = runner.gram<DoubleDouble>(scale_);
     std::vector<bool> zero(scale_.size());

@@ -27,7 +27,7 @@ void run_reflections(TallProblem<T>& problem);
 /// Whether the automatic method begins with a sketch of V, m × n; T is its element.
 template <class T>
 [[nodiscard]] bool begins_with_sketch(std::int64_t m, std::int64_t n, const QrOptions& options);
-/// Of the passes of a method those that may need most memory.
+/// The passes of a method that may need most memory.
 template <class T>
 [[nodiscard]] std::vector<RowProblem> widest_passes(std::int64_t m, std::int64_t n,
                                                     const QrOptions& options);

@@ -29,7 +29,7 @@ template <class T>
 void PassRunner<T>::run_pass(RowProblem problem, PassData<T> data) {
   data.meanwhile = std::exchange(meanwhile_, {});
   require(!progress_ || progress_({.what = "qr"}), ErrorKind::cancelled, "qr",
-          "cancelled before pass {}", passes_ + 1);  // a run of a moment asks nobody
+          "cancelled before pass {}", passes_ + 1);  // a short run does not ask
   RunReport report = executor_->run(std::move(problem), data);
   ++passes_;
   if (std::exchange(reported_, true)) {

@@ -46,7 +46,7 @@ class PassRunner {
   /// B, in W. d: one scale a column. R, of solving passes, is in F.
   template <class W>
   [[nodiscard]] SquareMatrix<W> gram(const std::vector<double>& d);
-  /// Of what a solve with R would make, without storing it.
+  /// The Gram matrix of what a solve with R would make, without storing it.
   template <class W, class F>
   [[nodiscard]] SquareMatrix<W> apply_gram(const SquareMatrix<F>& r, const std::vector<double>& d);
   template <class W, class F>
@@ -95,7 +95,7 @@ class PassRunner {
   }
 
   [[nodiscard]] int passes() const noexcept { return passes_; }
-  /// Of the passes since the last call.
+  /// What the passes since the last call did.
   [[nodiscard]] RunReport take_report() {
     reported_ = false;
     return std::move(report_);
@@ -121,7 +121,8 @@ class PassRunner {
   ProgressCallback progress_;
   std::function<void()> meanwhile_;
   KeepMatrix keep_ = KeepMatrix::no;
-  /// Of the solves that were noted: the elements of their triangles, those packed, and the scales.
+  /// The solves that were noted: the elements of their triangles, the triangles packed, and the
+  /// scales.
   std::vector<Element> elements_;
   std::vector<std::byte> factors_;
   std::vector<double> scales_;

@@ -109,7 +109,7 @@ QrInfo factor_in_place(MatrixView<T> v, MatrixView<T> r, const QrOptions& option
   return finished(orthonormalized(place, options), place, r, options);
 }
 
-/// Of what has no rows any leading dimension will do.
+/// The views, with a valid leading dimension where a part has no rows: there any is accepted.
 template <class T>
 std::vector<MatrixView<T>> with_leading_dimensions(std::span<const MatrixView<T>> parts) {
   std::vector<MatrixView<T>> views(parts.begin(), parts.end());
@@ -118,7 +118,7 @@ std::vector<MatrixView<T>> with_leading_dimensions(std::span<const MatrixView<T>
   return views;
 }
 
-/// All of V, for messages and checks: nobody reads it.
+/// All of V, for messages and checks: its elements are not read.
 template <class T>
 MatrixView<T> whole_of(std::span<const MatrixView<T>> parts) {
   require(!parts.empty(), ErrorKind::misuse, "qr", "V has no parts");
@@ -227,7 +227,7 @@ std::int64_t qr_part_multiple(std::int64_t n) {
   };
   require(n >= 0, ErrorKind::misuse, "qr", "{} columns are not a matrix", n);
   if (n <= kQrColumnsMax) return of(std::max<std::int64_t>(n, 1));
-  // Of blocks of columns, the last of which may be narrow.
+  // Columns go in blocks, the last of which may be narrow.
   const std::int64_t rest = n % kColumnsOfBlock;
   return rest == 0 ? of(kColumnsOfBlock) : std::max(of(kColumnsOfBlock), of(rest));
 }

@@ -2,10 +2,10 @@
 // V in parts, ranges of its rows that lie in the memory of several devices: its blocks, and the
 // tree in which they are summed.
 //
-// Contract: pure data. A part begins at a multiple of qr_part_multiple() rows, a power of two, so
-// that what is summed up over a block that begins at a multiple of its own height, a power of two,
-// is a node of the tree of the whole (kernels/gram.hpp), whatever parts there are. Blocks are as
-// large as that allows, and of one part; the last block of V alone may be of any height.
+// Contract: pure data. A part begins at a multiple of qr_part_multiple() rows, a power of two. So a
+// sum over a block that begins at a multiple of its own height, a power of two, is a node of the
+// tree of the whole (kernels/gram.hpp), whatever parts there are. Blocks are as large as that
+// allows, and of one part; the last block of V alone may be of any height.
 
 #include <cstdint>
 #include <vector>

@@ -149,7 +149,7 @@ RowBlocks::RowBlocks(const RowProblem& problem)
       equal_(problem.parts.empty() || has_blocks_of_its_own(problem.pass) ||
              is_of_columns(problem.pass)) {
   if (problem.parts.empty()) return;
-  // Of rows that are one chain of sums a part has whole spans.
+  // A part has whole spans of rows that are one chain of sums.
   if (counts_rows(problem.pass))
     height_ = std::max(height_, sketch_span(sketch_buckets(problem.n)));
   if (is_of_columns(problem.pass)) height_ = common_height(problem.parts, height_);

@@ -39,7 +39,8 @@ enum class RowPass : std::uint8_t {
   form_gram,         ///< Y ← Q, B ← QᵀQ
 };
 
-/// Of the triangles of TSQR: two of the same size at a time, or one block after the other.
+/// How the triangles of TSQR are joined: two of the same size at a time, or one block after the
+/// other.
 enum class TreeShape : std::uint8_t { binary, flat };
 
 struct RowProblem {
@@ -53,7 +54,7 @@ struct RowProblem {
   Element factor = Element::dd;     ///< of R
   std::uint64_t identity = 0;       ///< of V, from pass to pass
   bool stays = false;               ///< a V that is written need not go home yet
-  /// Of RowPass::columns: the variants of column_dots and column_update.
+  /// The variants of column_dots and column_update, for RowPass::columns.
   std::vector<std::uint32_t> steps{};
   TreeShape shape = TreeShape::binary;  ///< of TSQR, …
   std::int64_t group = 1;               ///< … and how many blocks are one task
@@ -62,10 +63,9 @@ struct RowProblem {
   /// chooses (wide_sums_of()).
   std::uint32_t wide_sums = kExtraction;
   std::int64_t left = 0;  ///< columns of L, of passes over two blocks of columns
-  /// Of apply_gram, and of passes with an implicit Q: the elements of triangles by which X is
-  /// solved before R, each with its scales: they are the first of families d and R. Of solve and
-  /// solve_gram one, or none, of the element of V; behind their scales ones, of n rows, for the
-  /// sum.
+  /// For apply_gram and passes with an implicit Q: the elements of the triangles by which X is
+  /// solved before R, each with its scales; they are the first of families d and R. For solve and
+  /// solve_gram one or none, in the element of V; behind their scales lie n ones, for the sum.
   std::vector<Element> stages{};
   std::int64_t beside = 0;  ///< columns of Y, of passes with an implicit Q
   /// Where V lies in parts (row_parts.hpp), the rows of each, of a device each; empty: devices have
@@ -81,11 +81,11 @@ struct RowProblem {
 namespace rows {
 inline constexpr int kMatrix = 0;  ///< V
 inline constexpr int kScales = 1;  ///< d, n × 1 in fp64; ones behind it where C has none
-inline constexpr int kFactor = 2;  ///< R, n × n; C, which nobody stores
+inline constexpr int kFactor = 2;  ///< R, n × n; C, which is not stored
 inline constexpr int kParts = 3;   ///< sums of the tree that exist at once; temporary
 inline constexpr int kSum = 4;     ///< B, n × n, or one n × 1 for each step
 inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each block of V
-// Of implicit_passes.hpp alone:
+// For implicit_passes.hpp alone:
 inline constexpr int kWork = 6;          ///< W, blocks of rows on their way to Q; temporary
 inline constexpr int kBeside = 7;        ///< Y
 inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
@@ -138,7 +138,7 @@ class RowBlocks {
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   /// V in these blocks, of `cols` columns each.
   [[nodiscard]] BlockFamily family(const RowProblem& problem, std::int64_t cols) const;
-  /// Of sums over all of them.
+  /// The tree of sums over all blocks.
   [[nodiscard]] SumTree tree(const RowProblem& problem) const;
   /// The block whose tasks come k-th.
   [[nodiscard]] std::int64_t at(std::int64_t k) const {

@@ -14,7 +14,7 @@
 
 namespace strata {
 
-/// Of double-double a hundred columns are 160 KiB, of which a pass makes and drops several.
+/// A matrix of a hundred columns in double-double is 160 KiB, and a pass makes and drops several.
 template <class W>
 using SquareValues = std::vector<W, KeptAllocator<W>>;
 
@@ -143,7 +143,7 @@ struct Condition {
   double bound = 1;     ///< in the Frobenius norm, at most n times the 2-norm's
 };
 
-/// Of R with its columns scaled to length 1, without those that `without` names.
+/// Condition of R with its columns scaled to length 1, without those that `without` names.
 [[nodiscard]] Condition condition_of(const SquareMatrix<DoubleDouble>& r,
                                      const std::vector<std::int64_t>& without);
 

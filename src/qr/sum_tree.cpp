@@ -1,6 +1,6 @@
 // A binary tree of sums, as the carries of a binary counter.
 //
-// Method: nodes that wait are few, so their names are used again: on a device at most one node of a
+// Method: nodes that wait are few, so their names are used again. On a device at most one node of a
 // level waits, and names of single blocks are in a ring, so that the queues of a device need not
 // wait for each other block by block. What has blocks of several devices is added up behind the
 // last block: before, it would hold up a device until another one is done with all of its blocks.
@@ -31,7 +31,8 @@ bool SumTree::spans_devices(std::int64_t level, std::int64_t number) const {
   return device_of(number << level) != device_of(((number + 1) << level) - 1);
 }
 
-/// Of one device, with a left neighbour that is not: it waits until all blocks are done.
+/// Whether a node of one device has a left neighbour that is not: then it waits until all blocks
+/// are done.
 bool SumTree::waits_for_others(const Node& node) const {
   return node.number % 2 == 1 && spans_devices(node.level + 1, node.number / 2);
 }

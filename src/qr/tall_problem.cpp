@@ -308,7 +308,7 @@ void TallProblem<T>::restart() {
   std::fill(scale_.begin(), scale_.end(), 1.0);
 }
 
-/// sum: the Gram matrix of what the solve made; empty where nobody knows it, but that it is
+/// sum: the Gram matrix of what the solve made; empty where it is not known, but that it is
 /// orthonormal.
 template <class T>
 void TallProblem<T>::note_error(const Gram& factor, const Gram& before,

@@ -100,7 +100,7 @@ enum class Wanted : std::uint8_t {
   q,           ///< V ← Q, and R
   q_apart,     ///< the same, Q being stored once, elsewhere; V is read by every pass
   implicit_q,  ///< R and the triangles that make Q of V, which stays as it is
-  r,           ///< R alone: the same, but nobody asks for Q
+  r,           ///< R alone: the same, but Q is not asked for
 };
 
 template <class T>
@@ -146,13 +146,13 @@ class TallProblem {
   [[nodiscard]] const std::vector<double>& scales() const { return scale_; }
   [[nodiscard]] double& scale(std::int64_t j) { return scale_[static_cast<std::size_t>(j)]; }
 
-  /// Of V as it is, times the scales, which are powers of two from here on where squares of columns
-  /// that are not zeros could overflow or underflow.
+  /// Gram matrix of V as it is, times the scales, which are powers of two from here on where
+  /// squares of columns that are not zeros could overflow or underflow.
   [[nodiscard]] Gram first_gram(bool wide);
   /// The same of a sketch of V by CountSketch, in double-double; lengths are those of V but for a
   /// quarter or so.
   [[nodiscard]] Gram first_sketch_gram();
-  /// Of V as it is, times the scales.
+  /// Gram matrix of V as it is, times the scales.
   [[nodiscard]] Gram gram(bool wide);
   /// Scales by the largest elements; a column of zeros is found here. Throws where an element or a
   /// length is not finite.
@@ -194,8 +194,8 @@ class TallProblem {
 
   /// Tells of a step behind which the Gram matrix is b; b is empty where it was not formed.
   void note_step(QrStep step, const Gram& b);
-  /// Of Q, whose Gram matrix is b; b is empty where it was not formed, and nothing speaks against
-  /// ok then.
+  /// Tells the orthogonality of Q, whose Gram matrix is b; b is empty where it was not formed, and
+  /// nothing speaks against ok then.
   void tell_orthogonality(const Gram& b);
   /// By the solves that were told what is known of them, or as it was measured.
   void tell_residual() { tell_residual(error_.residual(r_, lengths_), error_.spread()); }

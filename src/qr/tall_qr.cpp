@@ -1,9 +1,9 @@
 // Q that is not stored, and R of a matrix that is only read.
 //
 // Method: the automatic one, with solves that are noted and not stored; a pass that needs what they
-// make of V does them again on its way (implicit_passes.hpp). Of the triangles of an
-// ill-conditioned V each is kept, and not their product: the rounding of what one makes of V is
-// what the next has seen, and a product of condition 1e20 could not be solved by in double-double.
+// make of V does them again on its way (implicit_passes.hpp). Each triangle of an ill-conditioned V
+// is kept, and not their product: the rounding of what one makes of V is what the next has seen,
+// and a product of condition 1e20 could not be solved by in double-double.
 
 #include <algorithm>
 #include <cmath>

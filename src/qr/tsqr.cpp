@@ -5,9 +5,9 @@
 // fast memory, one after the other, where a Gram matrix takes one; and R says of dependent columns
 // no more than rounding left of them.
 // As the last resort of the automatic method (run_reflections()): columns that are known to depend
-// on others take their directions out of Q, by a small factor above its tree; and ‖v_j − Q·r_j‖ is
-// measured by random combinations of rows, ω·V before and ω·Q behind, twice of
-// what 32 of them see being below the length of a vector once in a million times.
+// on others take their directions out of Q, by a small factor above its tree. ‖v_j − Q·r_j‖ is
+// measured by random combinations of rows, ω·V before and ω·Q behind: twice of what 32 of them see
+// is below the length of a vector once in a million times.
 
 #include <cmath>
 #include <limits>
@@ -22,7 +22,7 @@ namespace {
 
 using Gram = SquareMatrix<DoubleDouble>;
 
-/// Orthogonality that nobody measured: n reflections of a few roundings each, once for every level
+/// Orthogonality that was not measured: n reflections of a few roundings each, once for every level
 /// of the tree (Higham, Accuracy and Stability, 19.3), and at most log₂(m/n) + 2 levels of panels
 /// within blocks.
 template <class T>

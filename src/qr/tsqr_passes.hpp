@@ -36,7 +36,8 @@ class TriangleTree {
 
   [[nodiscard]] std::int64_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::int64_t count() const noexcept { return blocks_ + std::ssize(nodes_); }
-  /// Of two others; in the order of their last blocks, and of their levels for each.
+  /// The nodes that join two others; in the order of their last blocks, and of their levels for
+  /// each.
   [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return nodes_; }
 
  private:

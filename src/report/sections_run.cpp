@@ -54,7 +54,7 @@ std::string facts(const RunReport& run) {
 
 std::string time_bars(const ReportData& data) {
   const RunReport& run = *data.run;
-  // Of a run that was only simulated there is nothing but the prediction.
+  // A run that was only simulated has nothing but the prediction.
   const bool only_simulated = data.simulated && run.seconds == 0 && run.predicted_seconds;
   const double seconds = only_simulated ? *run.predicted_seconds : run.seconds;
   const double longest =

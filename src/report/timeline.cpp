@@ -1,11 +1,11 @@
-// Method: a queue works in order, so its spans hardly overlap and can be merged greedily: a group
+// Method: a queue works in order, so its spans hardly overlap and can be merged greedily. A group
 // takes the next span as long as it stays within a bucket of 2·T·Q·C/kBoxesMax seconds (T the
-// length of the run, Q the number of queues, C the number of operations in this one). Of two
-// neighbouring groups at least one is longer than a bucket together with the next span, so a queue
-// has at most kBoxesMax/(Q·C) groups, give or take one, and the page stays bounded. A group becomes
-// one box for each operation in it, as long as that operation's busy time: a pixel that covers
-// several groups then blends the operations in the right proportions, which the longest one alone
-// would hide.
+// length of the run, Q the number of queues, C the number of operations in this one). At least one
+// of two neighbouring groups is longer than a bucket together with the next span, so a queue has at
+// most kBoxesMax/(Q·C) groups, give or take one, and the page stays bounded. A group becomes one
+// box for each operation in it, as long as that operation's busy time: a pixel that covers several
+// groups then blends the operations in the right proportions, which the longest one alone would
+// hide.
 
 #include "report/timeline.hpp"
 

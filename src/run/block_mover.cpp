@@ -19,7 +19,7 @@ std::int64_t largest_part(const BlockStore& store) {
       const std::int64_t columns = std::max<std::int64_t>(store.columns_min(id), 1);
       bytes = std::max(bytes, columns * blocks.column_bytes(id));
     };
-    // Of a regular family of one element the first block is as large as any.
+    // In a regular family of one element the first block is as large as any.
     if (family.listed.empty() && family.elements.empty()) {
       if (blocks.count(f) > 0) note({f, 0, 0});
     } else {

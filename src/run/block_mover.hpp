@@ -47,13 +47,13 @@ class BlockMover {
   /// Waits until what the ring still carries home of a block has arrived, or the run is over.
   void await_home(BlockId id);
 
-  /// Nobody waits here any more, and the rings stop to read and write.
+  /// Wakes all waiting threads, and the rings stop to read and write.
   void abandon() noexcept;
   /// Blocks until everything is home.
   void finish() noexcept;
 
  private:
-  /// Of a block that takes the ring home.
+  /// State of a block that is written back through the ring.
   struct Coming {
     int parts = 0;        // that are not there yet
     bool copied = false;  // its copies are done

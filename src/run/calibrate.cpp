@@ -2,10 +2,10 @@
 //
 // Method: kernels run on real queues with blocks of a well-conditioned matrix (the identity plus
 // small numbers; random ones for GEMM) between two events. A device's rate is that of GEMM on all
-// compute queues of all devices together, after the same for six times as long: a GPU under its
+// compute queues of all devices together, after the same for six times as long. A GPU under its
 // power limit is faster in a burst than it remains, and GPUs of one host share power and heat. The
-// rate is the mean of two, through the sizes and back again. The share of another kernel is
-// what a mix of it and GEMMs takes longer than the GEMMs alone, while the device is still hot. The
+// rate is the mean of two, through the sizes and back again. The share of another kernel is what a
+// mix of it and GEMMs takes longer than the GEMMs alone, while the device is still hot. The
 // isolated time of a kernel is that of one queue, but no call is faster than the device's rate, or
 // than what it adds to GEMMs: simulate() reaches a rate that is one call's flops over its seconds
 // and its share. Shares and isolated times are those of the first device; another one's times are

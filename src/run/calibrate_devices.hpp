@@ -16,8 +16,8 @@ namespace strata {
 /// copies are issued into `queue`. The device does not run host code.
 [[nodiscard]] LinkRate measure_staging(DeviceSet& devices, Queue& queue);
 
-/// How fast memory that nobody has touched is page-locked, as HostPinner does it, in bytes a
-/// second; 0 if the system refuses.
+/// How fast untouched memory is page-locked, as HostPinner does it, in bytes a second; 0 if the
+/// system refuses.
 [[nodiscard]] double measure_pinning(DeviceSet& devices);
 
 }  // namespace strata

@@ -55,8 +55,8 @@ class DeviceSet {
   /// Any devices; options.devices is not read.
   DeviceSet(const std::vector<DevicePlace>& places, const Options& options);
 
-  /// Of one device. Two devices have the same backend if and only if their queues may wait for each
-  /// other's events.
+  /// The backend of device d. Two devices have the same backend if and only if their queues may
+  /// wait for each other's events.
   [[nodiscard]] const Backend& backend(int d = 0) const noexcept {
     return *devices_[static_cast<std::size_t>(d)].backend;
   }
@@ -66,8 +66,8 @@ class DeviceSet {
   /// Whether every device can copy from every other of its kind without a detour.
   [[nodiscard]] bool linked() const noexcept { return linked_; }
   [[nodiscard]] int count() const noexcept { return static_cast<int>(devices_.size()); }
-  /// Of potrf, on the first device; the others are taken to be like it. As the options' path has
-  /// it: the planned one reads no file.
+  /// Tuning of potrf on the first device; the others are taken to be like it. It follows the
+  /// options' path: the planned one reads no file.
   [[nodiscard]] const PotrfTuning& tuning() const noexcept { return tuning_; }
   [[nodiscard]] Device& device(int d) { return *devices_[static_cast<std::size_t>(d)].device; }
   /// A device that can page-lock host memory: the first that does not run host code.

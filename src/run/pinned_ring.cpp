@@ -1,13 +1,13 @@
 // PinnedRing: see pinned_ring.hpp.
 //
 // Method: slots are cut into pieces, and a crew of threads fills piece after piece, of a few slots
-// at a time. The issuing thread issues the copy of the oldest when that is full, with a hand in
-// what nobody has begun of it; so no thread waits for the end of a slot but this one, and filling
-// runs ahead of the copies. The last slots of a block are filled beside the first of the next, if
-// that is expected: else the crew would have nothing to do while the issuing thread is elsewhere,
-// a tenth of the time where a block is read and used once. On the way back a thread of the ring
-// waits for the events of the copies, in the order in which they were issued, and empties their
-// slots with the same crew.
+// at a time. The issuing thread issues the copy of the oldest when that is full, and fills pieces
+// of it that no thread has begun; so no thread waits for the end of a slot but this one, and
+// filling runs ahead of the copies. The last slots of a block are filled beside the first of the
+// next, if that is expected: else the crew would have nothing to do while the issuing thread is
+// elsewhere, a tenth of the time where a block is read and used once. On the way back a thread of
+// the ring waits for the events of the copies, in the order in which they were issued, and empties
+// their slots with the same crew.
 //
 // Filling goes through the caches: the copy to the device then reads a slot from there, and the
 // host's memory is read once and not written. On the host of an H200 that alone fills a link of 54

@@ -14,8 +14,8 @@
 // * Slots are allocated when first needed, and used again once their copy is done, the last of
 //   those that are done first: what it holds is in the caches of the host. Where they are larger
 //   than kSmallSlotBytes, what has no more than that has small slots of its own, which are
-//   allocated together: page-locking a slot for a large block takes tens of milliseconds on some
-//   machines, which a sum of a few numbers is not to wait for.
+//   allocated together. Page-locking a slot for a large block takes tens of milliseconds on some
+//   machines, and a sum of a few numbers is not to wait for that.
 
 #include <atomic>
 #include <condition_variable>

@@ -31,8 +31,8 @@ struct PotrfTuning {
   /// The file that was read, "PATH HEX" with tuning_checksum() of its bytes; "none", "ignored".
   std::string source = "none";
 
-  /// Of the entry whose order is the nearest to n by ratio (of two as near, the smaller); all
-  /// zeros, "the backend's choice", if there is none for the precision.
+  /// The blocking of the entry whose order is the nearest to n by ratio (of two as near, the
+  /// smaller); all zeros, "the backend's choice", if there is none for the precision.
   [[nodiscard]] CholeskyBlocking blocking_for(Element precision, std::int64_t n) const;
 };
 

@@ -33,7 +33,7 @@ class QueueLog {
   /// The same, until a moment at most; null if it passed.
   [[nodiscard]] std::shared_ptr<const Event> recorded_by(std::uint64_t sequence,
                                                          Clock::time_point moment);
-  /// Nobody waits here any more.
+  /// Wakes all waiting threads; none waits here from now on.
   void close() noexcept;
 
   // ---- for the harvesting thread

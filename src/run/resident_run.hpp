@@ -50,7 +50,7 @@ class ResidentRun {
   /// Where a run finds blocks, and brings them.
   struct Homes {
     MemoryStore* store = nullptr;  ///< several threads may call its sources at once
-    /// Of each device, for what its kernels do not reach.
+    /// The ring of each device, for memory that its kernels do not reach.
     std::function<PinnedRing&(int device)> ring{};
     /// Asked before blocks of a family are loaded to places that follow each other: whether the
     /// caller has put copies of them into the queue itself.
@@ -87,8 +87,8 @@ class ResidentRun {
   void receive(const std::byte* from, std::span<std::byte> data, PinnedRing& ring);
   /// Waits for what was begun; throws what failed.
   void finish(PinnedRing& ring);
-  /// Blocks of a family to their home, of those that the device has made last, or that nobody makes
-  /// and it is the first to hold; through `ring`, by several threads that may write different
+  /// Writes back the blocks of a family that the device has made last, or that no device makes and
+  /// it is the first to hold. They go through `ring`, by several threads that may write different
   /// blocks, or columns of one, at once.
   void download(int family, MemoryStore& store, PinnedRing& ring, int device = 0);
 
@@ -110,16 +110,16 @@ class ResidentRun {
   [[nodiscard]] bool reaches(const void* first, std::int64_t bytes) const {
     return backend_.reaches(places_.front().index, first, bytes);
   }
-  /// Of a block that the device holds.
+  /// View of a block that the device holds.
   [[nodiscard]] BlockView view(BlockId id, int device = 0) const;
   /// Number `q` of a device's; the first one is that on which all but run() takes place.
   [[nodiscard]] Queue& queue(int device = 0, int q = 0) noexcept {
     return *queues_[static_cast<std::size_t>(device * stride_ + q)];
   }
-  /// Of each device, those for tasks.
+  /// How many queues each device has for tasks.
   [[nodiscard]] int queues() const noexcept { return queues_each_; }
   [[nodiscard]] int devices() const noexcept { return static_cast<int>(places_.size()); }
-  /// Of the device that holds most.
+  /// Bytes of the device that holds most.
   [[nodiscard]] std::int64_t largest_bytes() const noexcept;
 
  private:

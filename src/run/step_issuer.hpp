@@ -43,7 +43,7 @@ struct RunState {
   std::deque<QueueLog> queues;     ///< by number in the plan; a deque: a log is never moved
   BlockMover mover;
 
-  /// Ends the run: nobody waits or issues from now on. The first failure is kept, unless a queue
+  /// Ends the run: no thread waits or issues from now on. The first failure is kept, unless a queue
   /// had failed before: then that is the first, and this may have come of it.
   void give_up(std::exception_ptr why = nullptr) noexcept;
   [[nodiscard]] bool given_up() const noexcept { return given_up_.load(std::memory_order_acquire); }

@@ -4,9 +4,9 @@
 // Contract: x = hi + lo with |lo| <= ulp(hi)/2, about 106 bits; the exponents are those of double,
 // so the low part loses bits below 2^-970. Every operation is a fixed sequence of additions,
 // multiplications and fused multiply-adds, each rounded to nearest, so that all backends give the
-// same bits; sources that include this file are compiled without contraction of a product and a
-// sum (-ffp-contract=off; on a GPU the intrinsics below say so). The parts are `Real`: double, or
-// a vector of doubles that are computed side by side.
+// same bits. Sources that include this file are compiled without contraction of a product and a sum
+// (-ffp-contract=off; on a GPU the intrinsics below say so). The parts are `Real`: double, or a
+// vector of doubles that are computed side by side.
 //
 // Relative errors, u = 2^-53: add 3u² (Joldes, Muller, Popescu 2017, algorithm 6), add_cray 2u² of
 // |a| + |b| (not of the sum), multiply 5u², divide 15u², square root 4u² or so. An operand that is

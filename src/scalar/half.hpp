@@ -48,9 +48,8 @@ struct Half {
   }
 
   /// The fraction moves to the left, and the exponent grows by 112, the difference of the biases;
-  /// by as much again for infinity and NaN. Of a subnormal number's fraction f this makes 2^-14·(1
-  /// + f) once it has the exponent of the smallest normal one, from which 2^-14 is subtracted
-  /// again.
+  /// by as much again for infinity and NaN. A subnormal number's fraction f becomes 2^-14·(1 + f),
+  /// with the exponent of the smallest normal number, from which 2^-14 is subtracted again.
   explicit constexpr operator float() const noexcept {
     constexpr std::int32_t kRebias = 112 << 23;
     constexpr std::int32_t kSmallestNormal = 113 << 23;

@@ -13,7 +13,7 @@
 //   |x·s − (hi + lo)| <= 2^-23·|x·s|  where |x·s| >= 1/4,
 //                     <= 2^-25        below, because there lo is subnormal or 0 (underflows).
 // So the relative error is at most 2^-22 where 1/8 <= |x·s| < 65,520, and grows as |x·s| falls
-// below: with the largest |x·s| of a block in [2^14, 2^15) elements down to 2^-17 of it are as good
+// below. With the largest |x·s| of a block in [2^14, 2^15) elements down to 2^-17 of it are as good
 // as that, and the error of those below is at most 2^-39 of it. hi is infinite from |x·s| = 65,520
 // on; where hi is not finite lo is 0, so the sum is hi.
 

@@ -13,12 +13,12 @@
 // Method: let 2^e be the largest power of two in max(|x|, 2^kExponent). Near x the format's numbers
 // are the multiples of q = 2^(e − kFraction), subnormal ones included. With C = 2^(e + F −
 // kFraction), F the fraction bits of the type of x, the numbers of that type in [C, 2C) are the
-// multiples of q as well, so the processor's one addition |x| + C rounds |x| to a multiple k·q as
+// multiples of q as well. So the processor's one addition |x| + C rounds |x| to a multiple k·q as
 // the format asks, ties included, because C is an even multiple of q. (It is the addition of a
 // large constant by which T. J. Dekker, "A floating-point technique for extending the available
 // precision", Numer. Math. 18, 1971, splits numbers.) The sum's low bits are k, and the codes of a
-// format count up by one from number to number, over the ends of binades too: the code is
-// (e − kExponent)·2^kFraction + k.
+// format count up by one from number to number, over the ends of binades too: the code is (e −
+// kExponent)·2^kFraction + k.
 
 #include <bit>
 #include <cstdint>
@@ -64,7 +64,7 @@ template <class Real>
   return static_cast<int>(a >= bits) > static_cast<int>(a > kInfinityBits<Real>);
 }
 
-/// min(a, b) of two integers that are not negative, by a mask and not by a choice: where one side
+/// min(a, b) of two integers that are not negative, by a mask and not by a choice. Where one side
 /// of a choice is known compilers make a branch around what follows, and a loop with a branch
 /// around a floating-point operation, which may trap, gets no vectors.
 template <class Bits>

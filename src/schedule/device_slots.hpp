@@ -73,11 +73,11 @@ class DeviceSlots {
   [[nodiscard]] int take_free(std::int32_t size_class);
   /// The slot whose block should leave: never a held one. −1 if all are held.
   [[nodiscard]] int victim(std::int32_t size_class);
-  /// Removes a block; the slot is then nobody's (and not in the free list).
+  /// Removes a block; the slot then has no block (and is not in the free list).
   void evict(int number);
   /// Removes a block and gives its slot back.
   void drop(int number);
-  /// Puts a block into a slot that is nobody's; it is held.
+  /// Puts a block into a slot that has none; it is held.
   void place(int number, BlockId id, std::int64_t block);
   /// Puts a block into the free slot `number`, before anything else happens.
   void place_first(int number, BlockId id, std::int64_t block);

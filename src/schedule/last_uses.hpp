@@ -1,5 +1,5 @@
 #pragma once
-// Hints for blocks that nobody needs at the end.
+// Hints for blocks that are not needed at the end.
 //
 // Contract: changes no task, only hints.
 

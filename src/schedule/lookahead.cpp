@@ -108,7 +108,7 @@ void Lookahead::note_use(int device, std::uint64_t use, std::int64_t position) {
   if (last != kNone) {
     const std::uint64_t number = last >> kUseBits;
     const std::uint64_t index = last & 0xffffffff;
-    // Of the chunk at the front some tasks have been taken.
+    // Some tasks of the chunk at the front have been taken.
     const bool gone = number < first_chunk_ ||
                       (number == first_chunk_ && index < chunks_.front()->first_use[next_]);
     if (gone) {

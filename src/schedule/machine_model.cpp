@@ -49,7 +49,7 @@ double device_flops_per_second(const DeviceModel& device, Element element) {
 
 namespace {
 
-/// At which a kernel of these elements computes where its own rate is not known: that of its
+/// Flops per second of a kernel with these elements, where its own rate is not known: that of its
 /// slowest input.
 double nominal_flops_per_second(const DeviceModel& device, const Elements& elements) {
   double slowest = 0;
@@ -60,9 +60,9 @@ double nominal_flops_per_second(const DeviceModel& device, const Elements& eleme
   return slowest > 0 ? slowest : device_flops_per_second(device, elements[0]);
 }
 
-/// Among how many calls the device is then said to be shared out: its queues; but products of tiles
-/// of 2048 on tensor cores nearly fill it one by one (H200, four queues: of a factorization by the
-/// rule `paper` 1.1 to 1.5 products were under way on the average).
+/// How many calls then share the device: as many as it has queues. But products of tiles of 2048 on
+/// tensor cores nearly fill it one by one (H200, four queues: in a factorization by the rule
+/// `paper` 1.1 to 1.5 products were under way on the average).
 double nominal_calls(const DeviceModel& device, const Elements& elements) {
   constexpr double kCallsOnTensorCores = 1.5;
   const double queues = device.compute_queues;
@@ -101,7 +101,7 @@ double kernel_seconds(const DeviceModel& device, const Operation& operation,
 
 namespace {
 
-/// Of what the device can do in these elements, by what a call does in its time.
+/// The rate of one call, over what the device can do in these elements.
 double share_by_rate(const DeviceModel& device, const Elements& elements, double work,
                      double seconds) {
   return std::clamp(work / seconds / nominal_flops_per_second(device, elements), 1e-6, 1.0);

@@ -35,7 +35,7 @@ struct Operation {
   int operands = 0;
   std::array<Access, kOperandsMax> access{};
   Work work = nullptr;
-  /// Of a unit of work: the floating-point operations that a run counts (0: it counts none), …
+  /// Floating-point operations that a run counts for a unit of work (0: it counts none), …
   double flops_per_work = 1;
   /// … and those that it is taken to cost where no rate was measured.
   double nominal_cost = 1;

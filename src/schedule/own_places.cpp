@@ -218,7 +218,7 @@ class Places {
         list[k].bound += list[k - 1].bound;
       }
     }
-    /// Of those at places below `end`.
+    /// Sum over the entries at places below `end`.
     [[nodiscard]] Sum below(std::int64_t end) const {
       const auto behind = std::lower_bound(
           list.begin(), list.end(), end, [](const Sum& x, std::int64_t y) { return x.place < y; });
@@ -226,8 +226,8 @@ class Places {
     }
   };
 
-  /// A place on others that nobody uses meanwhile, which leave: where that costs least, if it is
-  /// less than for this piece to leave in between.
+  /// Finds a place that overlaps stays not used meanwhile, which are evicted: where that moves
+  /// fewest bytes, if it is fewer than evicting this piece in between.
   bool find_victims(Piece& piece) {
     std::vector<Other> others;
     std::vector<std::int64_t> candidates{0, budget_ - piece.bytes};
@@ -268,8 +268,8 @@ class Places {
     return true;
   }
 
-  /// Of a task whose operands leave no room for this one, its only use: all of them get new places
-  /// for it alone, one behind the other, and all else leaves.
+  /// Places a piece whose only use is a task whose other operands leave no room for it. All
+  /// operands get new places for this task alone, one behind the other, and all else is evicted.
   void place_anew(Piece piece) {
     const std::int64_t task = piece.first();
     std::vector<Piece> operands{std::move(piece)};

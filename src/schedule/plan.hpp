@@ -7,10 +7,11 @@
 //   queue runs its steps in order. A step waits only for steps that stand before it in the plan, so
 //   a plan cannot deadlock.
 // * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest
-//   class that holds its family's blocks of its element; sizes within an eighth of each other are
-//   one class, or more where a schedule has coarse_slots and a budget does not suffice for all. Of
-//   a schedule with own_places each slot is a *stay* of one block, and slots overlap: of those that
-//   do, one at a time holds its block. Of a resident schedule each block has a slot of its own.
+//   class that holds its family's blocks of its element. Sizes within an eighth of each other are
+//   one class; a class spans more where a schedule has coarse_slots and a budget does not suffice
+//   for all. In a schedule with own_places each slot is a *stay* of one block, and slots overlap:
+//   of those that do, one at a time holds its block. In a resident schedule each block has a slot
+//   of its own.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
 //   that is faster by the machine's rates, from a device that has its latest value in a slot; that
 //   slot is not written again before the copy is done. A written (dirty) block is written back as

@@ -1,7 +1,7 @@
 // The layout of device memory: size classes, slots, and the places of resident blocks.
 //
 // Method: sizes within an eighth of each other share a class, so a block wastes at most a ninth of
-// its slot (beside what alignment to 256 bytes takes); where a schedule allows it and a budget is
+// its slot (beside what alignment to 256 bytes takes). Where a schedule allows it and a budget is
 // too small for that many classes there are fewer. What is resident stays where it lies; the other
 // slots are cut out of the gaps, the largest class first.
 
@@ -110,9 +110,9 @@ std::int64_t smallest_bytes(const Classes& classes) {
   return bytes;
 }
 
-/// Of schedules with coarse_slots: each class needs slots for the operands of one task, so a budget
-/// that fine classes exceed may do for coarse ones, in the last of which any block lies in any
-/// slot.
+/// Coarseness of classes in schedules with coarse_slots: each class needs slots for the operands of
+/// one task, so a budget that fine classes exceed may do for coarse ones. In the last of them any
+/// block lies in any slot.
 constexpr std::array<std::int64_t, 4> kCoarseness{1, 8, 64, std::int64_t{1} << 26};
 
 /// The finest classes that a budget allows, or those that need the least.
@@ -349,7 +349,7 @@ std::int64_t smallest_budget_bytes(const Schedule& schedule) {
   return smallest_bytes(classes_within(schedule, 0));
 }
 
-/// Of a schedule whose blocks have places of their own.
+/// The layout of a schedule whose blocks have places of their own.
 PlanLayout layout_of_stays(const Schedule& schedule, const Machine& machine,
                            const LayoutOptions& options, const Residency& start) {
   require(start.empty(), ErrorKind::misuse, "plan",
@@ -370,7 +370,7 @@ PlanLayout layout_of_stays(const Schedule& schedule, const Machine& machine,
   return layout;
 }
 
-/// Of a resident schedule.
+/// The layout of a resident schedule.
 PlanLayout layout_for_good(const Schedule& schedule, const Machine& machine,
                            const LayoutOptions& options, const Residency& start) {
   PlanLayout layout;

@@ -209,8 +209,8 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
   }
 }
 
-/// Whether a block that has places of its own leaves before it is used again: then it does so at
-/// once, so that nobody waits for that when its place is needed.
+/// Whether a block that has places of its own is evicted before it is used again: then that is done
+/// at once, so that no step waits for it when its place is needed.
 bool PlanReader::Planner::ends_here(int device, int number, const BlockUse& use) {
   return schedule_.own_places && use.next_use != kNever &&
          stays_[at(device)].of(use.block, use.next_use) != number;
@@ -273,7 +273,7 @@ int PlanReader::Planner::make_room(int device, BlockId id) {
   return number;
 }
 
-/// A block gives its slot up, which is then nobody's.
+/// A block gives its slot up, which then has none.
 void PlanReader::Planner::leave(int device, int number) {
   const Slot& slot = slots(device).slot(number);
   holders_.remove(slot.block, device);
@@ -331,7 +331,7 @@ void PlanReader::Planner::take_ownership(int device, std::int64_t block) {
   home(block).valid = false;
 }
 
-/// Nobody needs the value any more.
+/// Drops all copies of a block whose value is not needed any more.
 void PlanReader::Planner::discard(std::int64_t block) {
   holders_.for_each(block, [&](int d) { let_go(d, slots(d).find(block)); });
 }

@@ -86,7 +86,8 @@ void PlanReader::Planner::store(int device, int number) {
   Step& step = begin_copy(StepKind::store, queue, slot.id, number);
   add_wait(step, slot.writer);
   add_wait(step, home(block).store);
-  for (std::size_t i = 0; i < loading_queues(); ++i) {  // nobody may still read what is overwritten
+  for (std::size_t i = 0; i < loading_queues();
+       ++i) {  // no load may still read what is overwritten
     const int loader = options_.copies_in_stream ? static_cast<int>(i) : layout_.devices[i].copy_in;
     add_wait(step, {static_cast<std::uint16_t>(loader), home_load(block, loader)});
   }
@@ -236,10 +237,10 @@ void PlanReader::Planner::compute_shared(const Lookahead::Entry& entry,
 }
 
 /// The urgent queue for an urgent task; else the compute queue on which the task can start first.
-/// Of several the one that is busy longest, so that a queue with nothing to do is left to tasks
-/// that have nothing to wait for; then the one that wrote its output.
-/// Tasks of several devices that hold all of their blocks take turns instead: when another device
-/// will have sent what they wait for is known too badly.
+/// Among several the one that is busy longest, so that an idle queue is left to tasks that have
+/// nothing to wait for; then the one that wrote its output. Tasks of several devices that hold all
+/// of their blocks take turns instead: when another device will have sent what they wait for is
+/// known too badly.
 int PlanReader::Planner::choose_queue(const Task& task, int device, double ready, const Slot& out) {
   const DeviceLayout& queues = device_of(device);
   if (options_.copies_in_stream) return stream_;

@@ -2,10 +2,10 @@
 // A task that several devices carry out together, as each of them is told of it.
 //
 // Contract: each device gets the call three times, once a phase, and begins a phase when all have
-// ended the one before; between these ends nobody but the phase `work` waits for another device.
-// Operands are its own blocks, as of any call; behind them, of each other device in their order,
-// the blocks that the task writes, where they lie there. After the last phase each device has all
-// that was written. Variant 0 is a call on one device, in one phase.
+// ended the one before; between these ends only the phase `work` waits for another device. Operands
+// are its own blocks, as of any call; behind them, of each other device in their order, the blocks
+// that the task writes, where they lie there. After the last phase each device has all that was
+// written. Variant 0 is a call on one device, in one phase.
 
 #include <cstdint>
 
@@ -34,9 +34,10 @@ struct SharedCall {
     return {static_cast<SharePhase>(variant & 3U), static_cast<int>(variant >> 2 & 63U),
             static_cast<int>(variant >> 8 & 255U), static_cast<int>(variant >> 16)};
   }
-  /// Of `operands` in all, those of this device alone.
+  /// How many of `operands` are those of this device alone.
   [[nodiscard]] constexpr int own(int operands) const { return operands - (sharers - 1) * written; }
-  /// Of the k-th of the other devices, the place of its first operand among all.
+  /// The place of the first operand of another device among all; `other` counts the other devices
+  /// from 0.
   [[nodiscard]] constexpr int first_of(int other, int operands) const {
     return own(operands) + other * written;
   }

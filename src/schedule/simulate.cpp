@@ -3,9 +3,9 @@
 // Method: discrete events. Each queue runs its steps in order; a step starts when its waits are
 // met. A transfer takes its link's time. A kernel takes a share of its device's rate; kernels that
 // run at once on one device are all slowed by max(1, sum of the shares). The share is what was
-// measured among GEMMs, not flops over time: a triangular solve of order 2048 reaches 18 % of an
+// measured among GEMMs, not flops over time. A triangular solve of order 2048 reaches 18 % of an
 // H200's rate alone, but beside GEMMs it takes nearly the whole card for as long as it would take
-// alone (with the flops' share the prediction of a whole run was 16 % short). Kernels that share a
+// alone. (With the flops' share the prediction of a whole run was 16 % short.) Kernels that share a
 // device are all slowed alike, so each device has a clock of its own that runs slower by as much:
 // on it a kernel ends when its isolated time has passed, whatever comes and goes beside it.
 //
@@ -183,7 +183,7 @@ class Simulator {
                                           : peer_link_;
   }
 
-  /// Of the next part of a staged copy; without end, until it is ready.
+  /// Seconds of the next part of a staged copy; infinite until it is ready.
   [[nodiscard]] double part_seconds(int q, const Step& step) const {
     const std::int64_t bytes = staging_->part_bytes(q);
     return bytes == 0 ? kForever : static_cast<double>(bytes) / link_of(step).bytes_per_second;

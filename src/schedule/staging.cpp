@@ -1,11 +1,11 @@
 // StagingClock: see staging.hpp.
 //
-// Left out, each of them second to what is here: issuing itself takes no time; filling and emptying
-// do not slow each other down, nor do devices those beside them; a part is a buffer of bytes, not
-// of whole columns; a block across the end of what is page-locked is staged as a whole;
-// page-locking holds up nobody; blocks that come from a source are as fast as those of memory;
-// what is small has buffers of its own; parts that are filled before their turn only make good for
-// the time that issuing takes.
+// The model leaves out what matters less. Issuing itself takes no time. Filling and emptying do not
+// slow each other down, nor do devices those beside them. A part is a buffer of bytes, not of whole
+// columns. A block across the end of what is page-locked is staged as a whole. Page-locking delays
+// no copy. Blocks that come from a source are as fast as those of memory. That small blocks have
+// buffers of their own is left out; so is that parts are filled before their turn, which only makes
+// good for the time that issuing takes.
 
 #include "schedule/staging.hpp"
 
@@ -17,7 +17,7 @@
 namespace strata {
 namespace {
 
-/// Of a block.
+/// States of a block.
 constexpr std::uint8_t kWritten = 1;  // a store of it was issued: it has no need of its source
 constexpr std::uint8_t kComing = 2;   // bounce buffers carry it home
 

@@ -62,13 +62,15 @@ struct Task {
   /// blocks that it reads.
   std::uint16_t more_written = 0;
   std::uint16_t more_read = 0;
-  /// Of all calls, in the operation's unit, where extents do not tell it; 0: they do.
+  /// Work of all calls, in the operation's unit, where it does not follow from the extents; 0: it
+  /// does.
   double work = 0;
-  /// What it takes on a device by itself, if that is not so slow that its work takes longer, where
-  /// it does not follow from the work: of predictions alone; 0: it does.
+  /// Predicted seconds of the task alone on its device, where they do not follow from its work; at
+  /// least the time of the work at the device's full rate. Only predictions read it. 0: they
+  /// follow.
   double seconds = 0;
-  /// Beside `seconds`: how much of the device's rate it takes from what runs beside it, 0 to 1, if
-  /// that is more than its own rate over the device's; of predictions alone.
+  /// With `seconds`: the share of the device's rate, 0 to 1, that it takes from what runs beside
+  /// it, if that is more than its own rate over the device's. Only predictions read it.
   double share = 0;
 
   [[nodiscard]] std::size_t operand_count() const noexcept {
@@ -83,7 +85,7 @@ struct Task {
   }
 };
 
-/// Of a kernel's call: its operands with those behind them.
+/// How many operands a kernel's call has, with those behind the operation's own.
 [[nodiscard]] constexpr int operands_of_call(const Operation& operation, std::uint32_t calls,
                                              std::size_t all) noexcept {
   return calls == 1 ? static_cast<int>(all) : operation.operands;

@@ -29,7 +29,7 @@ struct PlannedRun {
   /// The simulated spans take up to 72 MB; the figures stay.
   void let_go_of_trace() { simulated = {}; }
 
-  /// Of a plan for the same problem in the same host memory: n, tile, host_bytes and in_core.
+  /// Takes n, tile, host_bytes and in_core of a plan for the same problem in the same host memory.
   void take_figures_of(const PlannedRun& other) {
     n = other.n;
     tile = other.tile;

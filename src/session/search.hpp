@@ -27,12 +27,11 @@ namespace strata {
 inline constexpr double kPlanningShareMax = 0.01;
 /// And in all, for plans of machines that need not exist.
 inline constexpr double kPlanningSecondsMax = 2.0;
-/// Of planning and simulating a step, in one pass, on one core of a server CPU. (Of the CPU's time,
-/// plans of 200 to 870,000 steps on one to eight devices took 175 to 380 ns a step, of which
-/// planning alone is 105 to 230; and a plan has up to half more steps than CandidateSpace::steps
-/// counts.)
+/// Time to plan and simulate a step, in one pass, on one core of a server CPU. (Plans of 200 to
+/// 870,000 steps on one to eight devices took 175 to 380 ns of CPU time a step, of which planning
+/// alone is 105 to 230; and a plan has up to half more steps than CandidateSpace::steps counts.)
 inline constexpr double kPlanStepSeconds = 0.4e-6;
-/// Of a plan of a few steps: tables are set up. (5 µs for one device, 17 for eight.)
+/// Time to set up the tables of a plan of a few steps. (5 µs for one device, 17 for eight.)
 inline constexpr double kPlanSetupSeconds = 20e-6;
 
 struct SearchOptions {

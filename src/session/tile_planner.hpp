@@ -1,9 +1,9 @@
 #pragma once
 // Plans and simulates candidates of a search, several at once.
 //
-// Contract: what comes out depends on the candidates alone, not on the number of threads or their
-// timing, as far as a search one by one would look at it: of a candidate that such a search would
-// not come to, or would not take, the plan may be there or not.
+// Contract: every plan that a search one by one would look at depends on the candidates alone, not
+// on the number of threads or their timing. The plan of a candidate that such a search would not
+// reach, or would not take, may be there or not.
 
 #include <exception>
 #include <limits>

@@ -1,7 +1,7 @@
 // The tree by path compression (Liu 1986): row k is a descendant of nothing yet, so the roots above
 // its earlier neighbours become its children; ancestors that were walked through are shortened to
 // k. What the tree is follows from which columns are connected without later ones, for each column
-// they may be without (Liu 1990): so the columns of a range may be connected by the tree of their
+// they may be without (Liu 1990). So the columns of a range may be connected by the tree of their
 // own entries instead of these, and an entry to an earlier range by one to the root there. Threads
 // find the trees of ranges, and one then joins them, with about one entry a column.
 //
@@ -9,7 +9,7 @@
 // subtree* of i up to i; leaves are those neighbours j < i that are no ancestors of an earlier one.
 // Instead of walking, each column counts the leaves that begin in it, less the places where two
 // such ways meet (the least common ancestor of a leaf and the one before it), and less what its
-// children pass up beyond their top; sums up the tree then give the entries of columns. In
+// children pass up beyond their top. Sums up the tree then give the entries of columns. In
 // postorder the least common ancestor is the top of the set of columns that holds the earlier leaf.
 
 #include "sparse/elimination_tree.hpp"

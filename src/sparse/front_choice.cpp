@@ -1,4 +1,4 @@
-// Of what sizes the parts of a factorization are, and its plan.
+// Chooses the sizes of the parts of a factorization, and makes its plan.
 
 #include <algorithm>
 #include <chrono>
@@ -270,7 +270,7 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
 }
 
 int resident_queues(const SparseCholeskyOptions& options, int devices) {
-  // Of several units a device begins one where the last fronts of another leave room.
+  // A device with several units begins one where the last fronts of another leave room.
   constexpr int kQueues = 4;
   if (options.batches) return options.batches->streams;
   return devices > 1 ? kQueues : 1;

@@ -89,7 +89,7 @@ void FrontFactor::begin() {
   info_.ok = false;
 }
 
-/// Of a factor that no plan is for, at home, and what will be asked of it.
+/// Checks the host memory of a factor without a plan, at home, and of what will be asked of it.
 void FrontFactor::check_home() {
   host_bytes_ = layout_->blocks.total_bytes(fronts::kPanels) +
                 (asked_.inverse ? inverse_bytes(analysis_) : 0);
@@ -280,7 +280,7 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   shift_ = shift;
   require(std::isfinite(shift), ErrorKind::misuse, kFactorWhere, "a shift of {}", shift);
   const bool known = arrangement_ != 0 && arrangement_of(a, *crew_) == arrangement_;
-  // Of one triangle that is arranged as before, values alone can be wrong.
+  // In one triangle that is arranged as before, values alone can be wrong.
   const double largest = largest_magnitude(a.value, *crew_);
   if (!known || !one_triangle_ || !std::isfinite(largest))
     require_symmetric(a, kFactorWhere, *crew_);

@@ -28,9 +28,10 @@ namespace strata {
 [[nodiscard]] FrontSizes front_sizes(const SparseAnalysis& analysis,
                                      const SparseCholeskyOptions& options, bool gpu);
 
-/// Of a factor that stays on devices with all updates: unless sizes were given, the whole tree is
-/// one branch, or, for several devices, ranges that are dealt to them, of which those may make
-/// large fronts together (`shares`). And the elements that it then has at least.
+/// Sizes of a factor that stays on devices with all updates: unless sizes were given, the whole
+/// tree is one branch, or, for several devices, ranges that are dealt to them; with `shares` the
+/// devices may make large fronts together. resident_elements(): the elements that the factor then
+/// has at least.
 [[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices = 1,
                                         bool shares = false);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
@@ -87,10 +88,10 @@ namespace strata {
                                             const Machine& machine,
                                             const SparseCholeskyOptions& options);
 
-/// A machine's devices of one kind; and those by which a factorization is predicted to end as soon
-/// as by GPUs and CPUs together, none if it is not: GPUs by themselves have programs and keep what
-/// they made, while together they have panels and tiles for the kernels of dense matrices, and L at
-/// home. None where all are alike.
+/// only(): a machine's devices of one kind. sooner_alone(): the kind of devices that is predicted
+/// to factor as soon as GPUs and CPUs together; none if that is not so, or where all are alike.
+/// GPUs by themselves have programs and keep what they made, while together they have panels and
+/// tiles for the kernels of dense matrices, and L at home.
 [[nodiscard]] Machine only(Machine machine, DeviceKind kind);
 [[nodiscard]] std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis,
                                                      const SparseMatrix& a, const Machine& machine,
@@ -122,9 +123,9 @@ class FrontFactor {
   /// (OpenedSweeps). False if it is none, or a range beside one right-hand side is more than the
   /// budget: then B is as it was.
   [[nodiscard]] bool solve_streamed(MatrixView<double> b, bool forward, bool backward) const;
-  /// Of the last such solve with a factor that was made here.
+  /// What the last such solve did, with a factor that was made here.
   [[nodiscard]] const RunReport& streamed_report() const { return streamed_->report(); }
-  /// Of L, before panel(), tile() and bytes().
+  /// Brings L home; to be called before panel(), tile() and bytes().
   void bring_home() const;
   /// Before entries of the inverse are made: updates that lie at home give their memory back.
   /// Throws Error{memory} for what was not planned and is beyond the options' bound.
@@ -176,7 +177,7 @@ class FrontFactor {
   void run_resident(std::span<const double> values, const SparseMatrix* a);
   void load_raw_values(Queue& queue, std::byte* to, std::span<const double> values,
                        PinnedRing& to_device) const;
-  /// Of a matrix in range.
+  /// Factors a matrix whose elements are in range.
   void run_factorization(const SparseMatrix& a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;

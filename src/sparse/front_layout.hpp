@@ -3,7 +3,7 @@
 //
 // Contract: follows from an analysis, FrontSizes, the element and where A has entries. Supernodes
 // are dealt to *units*, in postorder: a *branch* is whole subtrees of small supernodes with one
-// parent, factored by one call, or, with range_bytes, any range of the postorder; above branches a
+// parent, factored by one call, or, with range_bytes, any range of the postorder. Above branches a
 // supernode whose front is small is a unit with one *panel*; a large one is cut into *tiles*, as
 // dense matrices are. How a front is factored, so every bit of L, depends on its own size alone and
 // not on how branches are cut.
@@ -25,13 +25,13 @@ struct FrontSizes {
   /// Whether branches have a program (kernels/front_program.hpp), with room to read by twos and a
   /// place for each update; their values are those of the whole matrix, as it was given.
   std::int64_t program = 0;  ///< 1: they do
-  /// Of branches with a program: all units are such branches, ranges of the postorder whose panels
-  /// and updates take up to so many bytes. A front that takes more is cut: its panel is a unit, and
-  /// so are ranges of the columns of its update. 0: they are not.
+  /// Bytes of the panels and updates of a range at most, for branches with a program: all units are
+  /// then ranges of the postorder. A front that takes more is cut: its panel is a unit, and so are
+  /// ranges of the columns of its update. 0: units are no ranges.
   std::int64_t range_bytes = 0;
-  /// Of ranges: to how many devices they are dealt, by subtrees (subtree_dealing.hpp).
+  /// How many devices ranges are dealt to, by subtrees (subtree_dealing.hpp).
   std::int64_t devices = 1;
-  /// Of ranges that stay on several devices: 1: large fronts above subtrees are made by all of them
+  /// 1: where ranges stay on several devices, large fronts above subtrees are made by all of them
   /// together.
   std::int64_t shares = 0;
   /// They are dealt as if it cost nothing to hand over from one to another: for tests.
@@ -61,7 +61,7 @@ struct SplitAnalysis {
 inline constexpr std::int64_t kRawValues = 1;
 
 /// The largest order of a front as one panel without a program, whose update is a square: places
-/// in a block are of 32 bits. Of ranges see places_fit() (kernels/front_program.hpp).
+/// in a block are of 32 bits. For ranges see places_fit() (kernels/front_program.hpp).
 inline constexpr std::int64_t kPanelOrderMax = 46340;
 
 /// Families of the schedule, in this order.
@@ -93,19 +93,20 @@ struct FrontUnit {
   std::int64_t places = -1;
   std::int64_t status = 0;  ///< of tiles the first of `column_tiles`
   std::int64_t work = -1;
-  // Of ranges: updates for others, those of others, and the panel that it reads.
+  // For ranges: updates for others, those of others, and the panel that it reads.
   std::vector<std::int64_t> given;
   struct Taken {
     std::int64_t block;
-    bool last;  ///< nobody needs it afterwards
+    bool last;  ///< no unit needs it afterwards
   };
   std::vector<Taken> taken;
   std::int64_t source = -1;
-  // Of ranges: which device makes it, and whether it takes what several make (subtree_dealing.hpp).
+  // For ranges: which device makes it, and whether it takes what several make
+  // (subtree_dealing.hpp).
   int device = 0;
   bool top = false;
   int sharers = 1;  ///< devices that make it together, from the first one on: of one front
-  /// Of ranges, for solves: where the rows of right-hand sides that go with each of `given` begin
+  /// For solves with ranges: where the rows of right-hand sides that go with each of `given` begin
   /// among the rows of updates in the work memory, and where those begin that come with a block.
   std::vector<std::int64_t> given_rows;
   struct RowsTaken {
@@ -119,10 +120,10 @@ struct FrontUnit {
   double flops = 0;
   double seconds = 0;  ///< that its program takes on a GPU by itself; 0: there is none
   double share = 0;    ///< of the GPU's products, by itself
-  /// Of ranges that do not stay: thread blocks that are of use to its tiles; 0: any number.
+  /// Thread blocks that are of use to the tiles of a range that does not stay; 0: any number.
   std::uint32_t workers = 0;
   double cost = 0;  ///< in flops at the rate of large products
-  // Of tiles: their borders in the front; the first `column_tiles` intervals are its columns.
+  // For tiles: their borders in the front; the first `column_tiles` intervals are its columns.
   std::vector<std::int64_t> cuts;
   std::int64_t column_tiles = 0;
   std::vector<std::int64_t> tile_values;  ///< of each tile of the panel
@@ -138,14 +139,14 @@ using EntryCode = std::int64_t;
 
 struct FrontLayout {
   std::vector<FrontUnit> units;
-  /// Of ranges that stay: units in the order in which they are begun, whole subtrees first, then
-  /// what waits for them. Else empty: they come as they are.
+  /// For ranges that stay: units in the order in which they are begun, whole subtrees first, then
+  /// what waits for them. Else empty: units are begun in their own order.
   std::vector<std::int32_t> turns;
   /// Where there are batches, the units of each; all children are in batches before.
   std::vector<std::vector<std::int32_t>> batches;
   std::vector<std::int32_t> unit_of;  ///< of each supernode
-  /// Of each supernode that is not cut into tiles: the first element of its panel in its block, and
-  /// how many lie from column to column.
+  /// For each supernode that is not cut into tiles: the first element of its panel in its block,
+  /// and the panel's leading dimension.
   std::vector<std::int64_t> panel_place;
   std::vector<std::int32_t> panel_ld;
   BlockTable blocks;

@@ -44,7 +44,7 @@ class LayoutMaker {
   [[nodiscard]] std::int64_t range_bytes_of(std::int32_t s) const {
     return (order_of(s) * a_.width(s) + packed_elements(a_.row_count(s))) * bytes_of(element_);
   }
-  /// Subtrees that a range can hold: they wait for nobody.
+  /// Finds the subtrees that a range can hold: they wait for no other range.
   void find_whole_subtrees();
   /// Whether s can be in one range, which holds so many bytes, with the supernode before it, so
   /// that whole subtrees do not wait for others: a range has such subtrees, or what is above them
@@ -133,7 +133,7 @@ class LayoutMaker {
   [[nodiscard]] FrontTiles tiles_of(std::int32_t s) const {
     return {static_cast<std::int32_t>(a_.width(s)), static_cast<std::int32_t>(a_.row_count(s))};
   }
-  /// Of the work of a front that is cut, by the products of its tiles.
+  /// Share of the unit in the work of a front that is cut, by the products of its tiles.
   [[nodiscard]] double share_of(const FrontUnit& unit) const {
     if (unit.first_tile < 0) return 1;
     const FrontTiles tiles = tiles_of(unit.first);

@@ -272,9 +272,9 @@ class ProgramMaker {
     for (const Timed& one : timed) to.push_back(one.job);
   }
 
-  /// Of the third part, for sweeps. Forward, rows of tiles below the columns need all columns: they
-  /// begin when these are about done, so that what others wait for is not behind them. Backward,
-  /// columns of tiles begin with the rows below, which are there.
+  /// Lists the jobs of sweeps with fronts of the third part. Forward, rows of tiles below the
+  /// columns need all columns: they begin when these are about done, so that what others wait for
+  /// is not behind them. Backward, columns of tiles begin with the rows below, which are there.
   void list_sweeps() {
     std::vector<double> begin(fronts_.size());
     std::vector<double> end(fronts_.size());
@@ -416,7 +416,7 @@ class ProgramMaker {
                list);
   }
 
-  /// Of the first two parts: each takes as long as its longest way, or as its workers need.
+  /// Seconds of the first two parts: each takes as long as its longest way, or as its workers need.
   [[nodiscard]] double small_seconds() const {
     double seconds = 0;
     for (const Part part : {Part::tiny, Part::small}) {

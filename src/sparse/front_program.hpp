@@ -28,8 +28,8 @@ struct ProgramOptions {
   std::int32_t first_column;   ///< likewise
   std::int64_t element_bytes;  ///< of each
   bool solves;                 ///< there is also to be room for right-hand sides
-  /// Of each front the largest order in its whole subtree, in this branch or before it: a small
-  /// front above larger ones is factored as these are, however the tree is cut.
+  /// Largest order in the whole subtree of each front, in this branch or before it: a small front
+  /// above larger ones is factored as these are, however the tree is cut.
   std::vector<std::int32_t> largest_below;
   int sharers = 1;  ///< devices that make its only front, which is cut into tiles, together
 };

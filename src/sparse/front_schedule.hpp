@@ -20,7 +20,7 @@ namespace strata {
 /// The same for devices that hold all of it: L stays.
 [[nodiscard]] Schedule resident_schedule(std::shared_ptr<const FrontLayout> layout, int devices);
 
-/// Of the blocks of factors that are resident: L stays, and what the pattern says is loaded once.
+/// Marks the blocks of resident factors: L stays, and what the pattern says is loaded once.
 void keep_for_solves(BlockTable& blocks);
 
 }  // namespace strata

@@ -3,10 +3,10 @@
 //
 // Method: in each round every vertex without a partner chooses its heaviest edge to another such
 // vertex, and two that choose each other are partners (Manne, Bisseling, "A parallel approximation
-// algorithm for the weighted maximum matching problem", 2008). Of edges of one weight the one with
-// the largest random number goes first, a number that both ends know. What a vertex does follows
-// from the round before alone, so threads may take vertices as they like. A few rounds match nearly
-// all that can be; what is left is matched at the next level.
+// algorithm for the weighted maximum matching problem", 2008). Among edges of one weight the one
+// with the largest random number goes first, a number that both ends know. What a vertex does
+// follows from the round before alone, so threads may take vertices as they like. A few rounds
+// match nearly all that can be; what is left is matched at the next level.
 
 #include "sparse/graph_coarsening.hpp"
 

@@ -27,7 +27,7 @@ class InversePanels {
   /// Decides where panels lie; nothing of that size is allocated.
   explicit InversePanels(const SparseAnalysis& analysis);
 
-  /// Of memory that run() takes beside the factor.
+  /// Bytes of memory that run() takes beside the factor.
   [[nodiscard]] std::int64_t bytes() const;
 
   /// Calls visit(s, Z_JJ above Z_RJ) for each supernode; of Z_JJ the lower triangle counts. The

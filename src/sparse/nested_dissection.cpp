@@ -3,7 +3,7 @@
 //
 // Method: the top of the recursion is ours, so that the parts, which have nothing to do with each
 // other, are ordered by several threads, which also share the search for the separators of large
-// parts (vertex_separator.cpp); where a part is small METIS goes on by itself, with separators of
+// parts (vertex_separator.cpp). Where a part is small METIS goes on by itself, with separators of
 // its own and minimum degree at the bottom. Each part has a seed of its own, by the path to it.
 // Rows with very many neighbours would be in all separators; they go last, as in AMD, beyond 10·√n
 // neighbours (Amestoy, Davis, Duff 1996).
@@ -164,7 +164,7 @@ std::vector<char> choose_rows(const SymmetricPattern& p, CompressedGraph& result
   return kept;
 }
 
-/// Of each block the number of its first vertex, or place of its first edge; the last: of all.
+/// The number of each block's first vertex, or the place of its first edge; the last entry: of all.
 using FirstOfBlock = std::vector<std::int64_t>;
 
 /// Numbers the rows that stand for a vertex, −1 for others, and counts edges.

@@ -30,7 +30,7 @@ class OpenedSweeps {
   [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
   /// As StreamedSweeps::solve(); never false where L stays.
   [[nodiscard]] bool solve(MatrixView<double> b, bool forward, bool backward);
-  /// Of the last solve; only where L streams.
+  /// What the last solve did; only where L streams.
   [[nodiscard]] const RunReport& report() const noexcept { return streamed_->report(); }
 
  private:
@@ -46,9 +46,9 @@ class OpenedSweeps {
   std::unique_ptr<StreamedSweeps> streamed_;
 };
 
-/// The GPUs among the devices of `options`, as `--devices` names them, if they are worth their
-/// beginning for solves with a factor that was read from a file, which the host would read for each
-/// of them: if they were asked for, and not just found ("auto"), or L has so many bytes that the
+/// The GPUs among the devices of `options`, as `--devices` names them, if starting them pays for
+/// solves with a factor that was read from a file, which the host would read for each solve. It
+/// does if they were asked for, and not just found ("auto"), or if L has so many bytes that the
 /// host takes more than some 40 ms for a right-hand side. Else empty.
 [[nodiscard]] std::string gpus_worth_it(const Options& options, std::int64_t factor_bytes);
 

@@ -2,7 +2,7 @@
 // mirrors of each other, the neighbours of a vertex are its row. Otherwise the lower triangle is
 // mirrored, or the upper one where nothing lies below the diagonal. To mirror, and to compare with
 // the mirror, each thread has a range of rows and walks through the entries that lie in these rows
-// or in columns of the same numbers: so it alone touches what belongs to its range, and because
+// or in columns of the same numbers. So it alone touches what belongs to its range, and because
 // rows ascend, neighbours come in order and nothing is sorted. The fingerprint is XXH3 (128 bits)
 // of both arrays.
 //

@@ -20,7 +20,7 @@ namespace strata {
 
 class ResidentSweeps {
  public:
-  /// Of each device, beside the blocks.
+  /// Bytes that each device needs beside the blocks.
   [[nodiscard]] static std::int64_t bytes_of(const SparseAnalysis& analysis);
 
   /// All of these outlive it. Takes memory of the devices.
@@ -69,7 +69,8 @@ class ResidentSweeps {
   std::int64_t columns_ = 1;  ///< at once
   std::vector<Unit> units_;
   std::vector<Buffer> x_;  // of each device, all rows
-  /// Of each device: by unit, when its columns are there, solved. Empty: nobody has asked for them.
+  /// For each device and unit, when the unit's solved columns are there. Empty: not copied there
+  /// yet.
   std::vector<std::vector<Event>> there_;
   Buffer b_, order_;  // of the first one
 };

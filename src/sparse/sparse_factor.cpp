@@ -29,8 +29,8 @@ namespace {
 
 constexpr FileFormat kFactorFormat{.name = "factor", .version = 7, .where = kFactorWhere};
 
-/// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
-/// A pattern alone has many of them.
+/// Hash of the order of elimination and the rows of supernodes, which the numbers of a factor
+/// belong to. A pattern alone has many of them.
 std::uint64_t structure_hash(const SparseAnalysis& a) {
   std::uint64_t hash = 0;
   const auto add = [&hash](const auto& list) {
@@ -65,7 +65,7 @@ void require_columns(MatrixView<const double> b, std::int64_t n) {
           b.cols, b.ld, n);
 }
 
-/// Right-hand sides in the order of elimination and in the type of the factor, each column
+/// Right-hand sides in the order of elimination and in the type of the factor. Each column is
 /// multiplied by a power of two that makes its largest element about 1 where floats, which hold
 /// less than doubles, or doubles near the ends of their range ask for it.
 template <class T>

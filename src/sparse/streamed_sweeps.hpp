@@ -42,7 +42,7 @@ class StreamedSweeps {
   /// that the host is faster.
   [[nodiscard]] bool solve(MatrixView<double> b, bool forward, bool backward);
 
-  /// Of the last solve that was made: of all of its passes together.
+  /// What the last solve that was made did, all of its passes together.
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
 
  private:

@@ -62,7 +62,7 @@ class Dealer {
 
  private:
   using Largest = std::priority_queue<std::pair<double, std::int32_t>>;
-  /// Of a supernode, or of the subtree that it is the root of.
+  /// Where a supernode goes, or the subtree that it is the root of.
   struct Place {
     std::int32_t supernode;
     std::int32_t device;
@@ -202,7 +202,7 @@ class Dealer {
   std::vector<std::vector<std::int32_t>> children_;
   std::vector<std::int32_t> top_;  // ascending
   std::vector<double> busy_;       // of each device, until when by its whole subtrees
-  // Of roots and of the top, as it is evaluated:
+  // State of roots and of the top while a dealing is evaluated:
   std::vector<std::int32_t> device_;
   std::vector<double> done_;
   std::vector<char> shared_;

@@ -1,16 +1,16 @@
 #pragma once
 // Which device factors which supernode, where several GPUs hold a factor between them.
 //
-// Contract: subtrees of the elimination tree, each factored by one device without a word from the
-// others, and above them the *top*, whose supernodes need what more than one of them gives. Follows
-// from the tree and the times below alone; changes no bit.
+// Contract: subtrees of the elimination tree, each factored by one device without communication,
+// and above them the *top*, whose supernodes need what more than one of them gives. Follows from
+// the tree and the times below alone; changes no bit.
 //
-// Method: as Geist and Ng, "Task scheduling for parallel sparse Cholesky factorization" (1989):
-// from the roots down the most costly subtree is replaced by its children, until dealing them, the
-// most costly first to the device that has least, would no longer end sooner; here the end is that
-// of the whole tree, in which a supernode of the top goes to the device that would be done with it
-// first, when what the others give has travelled there, or, with `shares`, to all devices together
-// (schedule/shared_call.hpp) if it is one of those with most work: how many of these is tried out.
+// Method: as Geist and Ng, "Task scheduling for parallel sparse Cholesky factorization" (1989).
+// From the roots down the most costly subtree is replaced by its children, until dealing them, the
+// most costly first to the device that has least, would no longer end sooner. Here the end is that
+// of the whole tree. A supernode of the top goes to the device that would be done with it first,
+// when what the others give has travelled there. With `shares` those with most work go to all
+// devices together (schedule/shared_call.hpp): how many of them is tried out.
 
 #include <cstdint>
 #include <vector>

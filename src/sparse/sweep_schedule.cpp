@@ -12,17 +12,17 @@
 namespace strata {
 namespace {
 
-/// Of a place in the memory of a device.
+/// Bytes to which places in the memory of a device are aligned.
 constexpr std::int64_t kAlignment = 256;
-/// Numbers of a column of a block that is cut into such.
+/// Elements in a column of a block that is cut into columns.
 constexpr std::int64_t kOneColumn = 65536;
 
 std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t element) {
   return range_bookkeeping(program, m) + (bookkeeping_bytes(program) + element - 1) / element;
 }
 
-/// Elements in columns, so that no buffer of a device need hold all of them at once. There are less
-/// than a column more than asked for.
+/// The extent of a block of at least `elements` elements, cut into columns so that no bounce buffer
+/// of a device has to hold all at once. Less than one column is added.
 BlockExtent in_columns(std::int64_t elements, std::int64_t row = 0) {
   if (elements <= kOneColumn) return {row, 0, elements, 1};
   return {row, 0, kOneColumn, (elements - 1) / kOneColumn + 1};
@@ -42,7 +42,8 @@ class RangeMaker {
   }
 
  private:
-  /// A unit with a panel; where its front is cut, `next` has the first columns of its update.
+  /// Adds the range of a unit with a panel; where its front is cut, `next` has the first columns of
+  /// its update.
   void add(const FrontUnit& unit, const FrontUnit* next) {
     const BlockTable& blocks = layout_.blocks;
     const BlockId panel{fronts::kPanels, unit.panel, 0};
@@ -86,7 +87,7 @@ class RangeMaker {
   std::int64_t waiting_ = 0;                      // rows of gifts
 };
 
-/// What is on the device whichever range is swept.
+/// Bytes of the blocks that stay on the device while ranges come and go.
 std::int64_t lasting_bytes(const SweepRanges& ranges, const SweepPass& pass, Element element) {
   std::int64_t numbers = 0;
   for (const std::int64_t m : pass.widths) numbers += m * (ranges.n + ranges.most_rows);
@@ -111,7 +112,7 @@ class SweepTasks {
       room -= ranges_->ranges[at(--first_kept_)].bytes;
   }
 
-  /// Right-hand sides are put in order, ranges swept, solutions put back.
+  /// Steps: right-hand sides are permuted, ranges swept one by one, solutions permuted back.
   [[nodiscard]] std::int64_t steps() const { return 2 + sweeps(); }
 
   void emit(std::int64_t step, TaskList& tasks) const {
@@ -172,8 +173,8 @@ std::vector<BlockExtent> extents_of_x(const SweepRanges& ranges, const SweepPass
   for (const std::int64_t m : pass.widths) x.push_back({0, 0, m, ranges.n});
   return x;
 }
-/// Columns as they are given. Long ones are cut, for several threads to fill and empty a buffer of
-/// a device together; what is too much is less than one of them.
+/// Blocks of right-hand sides as the caller gives them. Long columns are cut, so that several
+/// threads fill and empty a bounce buffer together; less than one cut column is added.
 std::vector<BlockExtent> extents_of_columns(const SweepRanges& ranges, const SweepPass& pass) {
   std::vector<BlockExtent> columns;
   std::int64_t first = 0;
@@ -205,7 +206,7 @@ std::int64_t SweepPass::columns_of(std::int64_t k) const {
 }
 
 std::int64_t comfortable_bytes(const SweepRanges& ranges, const SweepPass& pass, Element element) {
-  std::int64_t columns = 0;  // as they come, while others are there already, and the order
+  std::int64_t columns = 0;  // bytes of the largest block of right-hand sides on its way
   for (const BlockExtent& x : extents_of_columns(ranges, pass))
     columns = std::max(columns, x.rows * x.cols * bytes_of(element));
   return lasting_bytes(ranges, pass, element) +

@@ -11,7 +11,7 @@
 // each range that takes some. If there is a way back, the last ranges stay on the device, as many
 // as leave room for three others: one that is swept, the next one on its way, and what does not fit
 // between. The panels of the others are another family on the way back, at the same home: so a plan
-// knows that nobody uses them again, and where to let the next ones in.
+// knows that they are not used again, and where to let the next ones in.
 
 #include <cstdint>
 #include <memory>
@@ -62,7 +62,7 @@ struct SweepRanges {
   std::int64_t work_many = 0;   ///< with kSweepColumns of them
 };
 
-/// Of a layout of `analysis` in ranges (FrontLayout::ranges), or of one branch that is the tree.
+/// The ranges of a layout of `analysis` (FrontLayout::ranges), or of one branch that is the tree.
 [[nodiscard]] SweepRanges sweep_ranges(const SparseAnalysis& analysis, const FrontLayout& layout);
 
 /// What is to be solved for.
@@ -76,7 +76,7 @@ struct SweepPass {
   [[nodiscard]] std::int64_t columns_of(std::int64_t k) const;
 };
 
-/// Bytes of a device with which a range may come while another one is swept.
+/// Bytes of device memory with which one range is loaded while another one is swept.
 [[nodiscard]] std::int64_t comfortable_bytes(const SweepRanges& ranges, const SweepPass& pass,
                                              Element element);
 

@@ -13,7 +13,7 @@ namespace strata {
 
 class SymmetricSystem {
  public:
-  /// Of 2^(−exponent)·(A + shift·I).
+  /// The system of 2^(−exponent)·(A + shift·I).
   SymmetricSystem(const SparseMatrix& a, double shift, int exponent = 0);
   SymmetricSystem(const SymmetricSystem&) = delete;
   SymmetricSystem& operator=(const SymmetricSystem&) = delete;

@@ -126,7 +126,8 @@ std::vector<TreeLevel> tree_levels(const SparseAnalysis& a) {
 }
 
 std::vector<std::int32_t> branches_within(const SparseAnalysis& a, std::int64_t bytes_max) {
-  // Of each branch: its panels, its updates while it is factored, and those of children so far.
+  // What a branch needs: its panels, its updates while it is factored, and those of children so
+  // far.
   struct Need {
     std::int64_t panels = 0;
     std::int64_t updates = 0;

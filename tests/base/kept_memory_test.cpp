@@ -50,7 +50,7 @@ TEST(KeptMemory, IsBounded) {
     std::vector<std::byte*> given;
     for (std::size_t i = 0; i < 2 * kKept; ++i) given.push_back(take_kept(kKeptBytesMax));
     for (std::byte* memory : given) give_kept(memory, kKeptBytesMax);
-    // Of what is not kept the system may hand the same out again, but not before what is kept.
+    // The system may hand out again what is not kept, but not before what is kept.
     std::vector<std::byte*> again;
     for (std::size_t i = 0; i < kKept; ++i) again.push_back(take_kept(kKeptBytesMax));
     std::reverse(again.begin(), again.end());

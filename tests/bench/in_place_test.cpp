@@ -26,7 +26,7 @@ void PrintTo(const Case& c, std::ostream* stream) { *stream << c.name << " " << 
 
 class HostInPlace : public testing::TestWithParam<Case> {
  protected:
-  /// Two matrices, each with two rows of padding that nobody may touch.
+  /// Two matrices, each with two rows of padding that must not be touched.
   HostInPlace()
       : matrix_{.kind = GetParam().kind, .seed = 11, .condition = 1e4, .smoothness = 1.5},
         n_(GetParam().n),
@@ -67,8 +67,8 @@ TEST_P(HostInPlace, FillsLowerTriangles) {
   }
 }
 
-/// Of a factor in which one element is wrong the residual can be written down: with e added to
-/// l_pq, L·Lᵀ·v changes by e·w_q in row p and by e·l_iq·v_p in every row i, and by e²·v_p in row p.
+/// The residual of a factor with one wrong element can be written down: with e added to l_pq,
+/// L·Lᵀ·v changes by e·w_q in row p and by e·l_iq·v_p in every row i, and by e²·v_p in row p.
 TEST_P(HostInPlace, ResidualIsTheErrorThatWasMade) {
   factor();
   EXPECT_LT(in_place_->residual(a_, matrix_), 1e-15);

@@ -106,7 +106,7 @@ TEST(TallBench, BlocksOfGmresHaveTheErrorsThatTheMethodsPromise) {
     EXPECT_LE(row.twice.orthogonality, 4e-15) << k;
     for (const FactorError& error : {row.once, row.twice}) {
       EXPECT_LE(error.residual, 2e-15) << k;
-      // Of reflections a column is bounded, not an element beside |Q|·|R|, which may be small.
+      // Reflections bound a column, not an element beside |Q|·|R|, which may be small.
       EXPECT_LE(error.elementwise, row.method == QrMethod::tsqr ? 1e-13 : 2e-14) << k;
       EXPECT_FALSE(error.failed);
     }
@@ -333,7 +333,7 @@ TEST(GmresBench, AsksForGhostZonesInBlocksAlone) {
 TEST(GmresBench, ComparesOrthogonalizationsOfBlocksAndPreconditioners) {
   GmresBench bench;
   bench.matrix = laplacian_matrix(8);
-  // Of different diagonals, so that Jacobi's preconditioner is not a multiple of I.
+  // Different diagonal elements, so that Jacobi's preconditioner is not a multiple of I.
   for (std::int64_t i = 0; i < bench.matrix.rows; ++i) {
     const auto row = static_cast<std::size_t>(i);
     for (std::int64_t e = bench.matrix.start[row]; e < bench.matrix.start[row + 1]; ++e)

@@ -29,7 +29,7 @@ std::vector<double> dense(const TestMatrix& matrix, std::int64_t n, bool lower_o
 
 /// Largest over smallest eigenvalue: the squares of the singular values of the Cholesky factor, by
 /// one-sided Jacobi rotations of Lᵀ, which find each to nearly all digits however the columns are
-/// scaled (an eigenvalue solver that reduces A to a tridiagonal matrix would lose the small ones).
+/// scaled. (An eigenvalue solver that reduces A to a tridiagonal matrix would lose the small ones.)
 double condition_number(const TestMatrix& matrix, std::int64_t n) {
   const auto order = static_cast<lapack_int>(n);
   std::vector<double> l = dense(matrix, n, true);

@@ -165,7 +165,7 @@ TEST_P(InCoreRun, SinglePrecision) {
   const Matrix<float> b = x;
   CholeskyFactor factor = cholesky(a.view(), on(GetParam(), CholeskyPath::in_core));
   (void)factor.solve(x.view());
-  // Of n roundings of either sign: they add up as their root (Higham, Mary 2019).
+  // Errors of n roundings of either sign add up as √n (Higham, Mary 2019).
   EXPECT_LE(test::backward_error(a, b, x), std::sqrt(n) * std::numeric_limits<float>::epsilon());
 }
 

@@ -13,7 +13,7 @@ namespace strata::test {
 /// products, and what that does to the tiles after them: up to 3.7 was measured.
 inline constexpr double kTotal = 4;
 
-/// Of small problems whose last tile is not full.
+/// Small problems whose last tile is not full.
 inline constexpr std::int64_t kMixedTile = 16;
 inline constexpr std::int64_t kMixedOrder = 11 * kMixedTile - 5;
 

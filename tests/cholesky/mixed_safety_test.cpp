@@ -78,7 +78,7 @@ TEST(MixedSafety, ATileThatIsKeptIsRaisedByItsNorm) {
   }
 }
 
-// Of tiles of 32 points the pilot takes all, so what it expects is right; far tiles, which are kept
+// The pilot takes all points of tiles of 32, so what it expects is right. Far tiles, which are kept
 // in few bits, are larger because of what was rounded before them, and another factorization would
 // find them as large.
 TEST(MixedSafety, WhatIsLargerByRoundingAloneIsNotFactoredAgain) {

@@ -8,13 +8,13 @@
 
 namespace strata::test {
 
-/// Of numbers from 0 to 1.
+/// A matrix of random numbers from 0 to 1.
 inline Matrix<double> uniform_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   return make_matrix<double>(rows, cols, [&](auto i, auto j) {
     return random_uniform(seed, static_cast<std::uint64_t>(i * 64 + j));
   });
 }
-/// Of numbers from −1 to 1.
+/// A matrix of random numbers from −1 to 1.
 inline Matrix<double> signed_uniform_matrix(std::int64_t rows, std::int64_t cols,
                                             std::uint64_t seed) {
   return make_matrix<double>(rows, cols, [&](auto i, auto j) {

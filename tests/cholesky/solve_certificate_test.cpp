@@ -149,7 +149,7 @@ TYPED_TEST(SolveCertificate, IsNeverBetterThanTheTruth) {
     // An error of the residual is at most n + 2 roundings of fp64 of the terms.
     const double resolution = static_cast<double>(n + 2) * 0x1p-53;
     EXPECT_NEAR(c.componentwise_backward_error, t.componentwise, resolution) << seed;
-    // Of x that was refined long doubles do not tell the error.
+    // Long doubles do not tell the error of a refined x.
     const test::Symmetric exact_a(n, [&](auto i, auto j) { return double{p.a(i, j)}; });
     const test::ExactCholesky exact(exact_a);
     for (const std::int64_t column : {0, 1}) {

@@ -113,7 +113,7 @@ TEST(Cholesky, SinglePrecisionFactorsAndSolves) {
   CholeskyFactor factor = cholesky(a.view(), bounded("auto", 16, 5));
   ASSERT_TRUE(factor.info().ok);
   (void)factor.solve(b.view());
-  // Of n roundings of either sign: they add up as their root (Higham, Mary 2019).
+  // Errors of n roundings of either sign add up as √n (Higham, Mary 2019).
   EXPECT_LE(backward_error(a, rhs, b), std::sqrt(n) * std::numeric_limits<float>::epsilon());
   Matrix<double> wrong(n, 1);
   EXPECT_THROW((void)factor.solve(wrong.view()), Error);

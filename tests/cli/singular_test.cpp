@@ -98,7 +98,7 @@ TEST_F(CliSingular, NumbersThatLeaveTheRange) {
     EXPECT_LE(certificate.at("componentwise_backward_error").get<double>(), 1e-14);
     EXPECT_LE(certificate.at("forward_error").get<double>(), 1e-10);
   }
-  // Of doubles that floats hold without digits nothing is made.
+  // Doubles that floats hold only without digits are refused.
   expect_refused(solve("A.npy") + Words{"--precision", "fp32"}, 3, {"fp32 cannot hold"});
 }
 

@@ -1,5 +1,5 @@
-// strata solve and the precision of its files: float32 stays float32, and nobody's digits are
-// dropped unasked.
+// strata solve and the precision of its files: float32 stays float32, and no digits are dropped
+// unasked.
 
 #include <cmath>
 #include <cstring>

@@ -107,7 +107,7 @@ TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
   expect_pieces(expect_done(verb("logdet", "A.mtx") + kFp32), {"at most about", "absolute"});
   expect_pieces(expect_done(verb("variances", "A.mtx", "z.mtx") + kFp32 + Words{"--selected"}),
                 {"at most about", "relative", "condition"});
-  // Of a saved factor nobody knows A.
+  // A saved factor does not know A.
   expect_done(verb("factor", "A.mtx", "F") + kFp32);
   EXPECT_TRUE(expect_json(verb("logdet", "F")).at("log_determinant_error").is_null());
   EXPECT_TRUE(
@@ -145,7 +145,7 @@ TEST_F(CliSparsePrecision, ARefinementThatStopsShortIsStatus1) {
   EXPECT_EQ(read_dense(path("x.npy")).rows, 3) << "written all the same";
   expect_complaint(run_program(verb("factor", "A.mtx", "F") + kFp32), 1, {"fp32"});
   expect_complaint(run_program(solve("F") + Words{"--matrix", path("A.mtx")}), 1, {"fp32"});
-  expect_done(solve("F"));  // without A nobody knows
+  expect_done(solve("F"));  // without A it is unknown
   EXPECT_LE(expect_json(solve()).at("certificate").at("backward_error").get<double>(), 1e-15);
 }
 

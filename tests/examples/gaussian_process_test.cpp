@@ -132,7 +132,7 @@ TEST_F(GaussianProcess, TheLikelihoodIsThatOfTheParameters) {
   const Model model(field, printed.variance, printed.range, printed.nugget);
   const auto expected = static_cast<double>(model.log_likelihood());
   EXPECT_GT(expected, 0);
-  // Parameters are printed to six digits and the value to eight: at a maximum half a unit of the
+  // Parameters are printed to six digits and the value to eight. At a maximum half a unit of the
   // sixth changes it by n/2 squares of 5e-6, a part in 1e11, so that the value's own rounding, half
   // a unit of the eighth digit, is what is left.
   EXPECT_NEAR(printed.log_likelihood, expected, 5e-8 * expected);

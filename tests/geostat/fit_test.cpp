@@ -57,7 +57,7 @@ class SimulatedField : public testing::Test {
     values = simulate_field(points, truth, 22);
     for (double& z : values) z += 10;
   }
-  /// Of a constant mean, by default options.
+  /// A fit with a constant mean, by default options.
   static const FitResult& plain_fit() {
     static const FitResult result = fit(points, values, host_fit(Mean::constant));
     return result;

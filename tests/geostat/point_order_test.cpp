@@ -201,7 +201,7 @@ TEST(PointOrder, TilesOfKdAreBoxesThatDoNotOverlap) {
 }
 
 TEST(PointOrder, KdCutsTheLongerSide) {
-  // Of a strip eight times as long as wide, eight tiles are pieces one after another.
+  // In a strip eight times as long as wide, eight tiles are pieces one after another.
   for (const std::int64_t longer : {0, 1, 2}) {
     const Cloud cloud = cloud_of(
         "strip", 800, 3, [&](auto i, auto a) { return (a == longer ? 8 : 0.9) * uniform(i, a); });

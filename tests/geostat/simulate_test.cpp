@@ -50,7 +50,7 @@ TEST(Simulate, IsTheFactorTimesTheRandomNumbersOfItsSeed) {
 }
 
 TEST(Simulate, HasTheCovarianceOfItsModel) {
-  // Of R realizations with known mean 0, R·S/Σ is a sum of products of normals: var S_ij =
+  // For R realizations with known mean 0, R·S/Σ is a sum of products of normals: var S_ij =
   // (Σ_ii·Σ_jj + Σ_ij²)/R. With 20·21/2 of them, none is further off than t standard deviations
   // with probability 1 − 210·p(t); t is that of p = 10⁻⁶, and a half more because the sum of R
   // products has tails that are a little longer than normal.

@@ -109,7 +109,7 @@ inline double power(std::int64_t j, std::int64_t) {
   return std::ldexp(1.0, static_cast<int>(j % 5) - 2);
 }
 
-/// Upper triangular and well-conditioned; NaN below, which nobody reads.
+/// Upper triangular and well-conditioned; NaN below, which is not read.
 inline Block triangle(Element element, std::int64_t n) {
   return make(element, n, n, [](auto i, auto j) {
     if (i > j) return std::numeric_limits<double>::quiet_NaN();

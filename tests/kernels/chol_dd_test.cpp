@@ -212,7 +212,7 @@ TEST_P(CholDd, TellsThePivotThatFailsAndKeepsWhatIsDone) {
 }
 
 TEST_P(CholDd, PivotingTellsTheRank) {
-  // Of ten columns of integers three are sums of others.
+  // Three of ten columns of integers are sums of others.
   const std::int64_t n = 10;
   const auto v = [](std::int64_t r, std::int64_t j) {
     const auto of = [r](std::int64_t c) { return std::round(64 * uniform(30, r, c)); };

@@ -224,7 +224,7 @@ TEST(FusedOrderHandChecked, FourByFour) {
   for (std::size_t k = 0; k < plain.size(); ++k) {
     EXPECT_EQ(std::pair(plain[k].i, plain[k].j), expected[k]) << k;
   }
-  // Of column 0 the chain needs no products; (1, 1) has none either.
+  // In column 0 the chain needs no products; (1, 1) has none either.
   const std::vector<Tile> chained = tiles_of({4, 4, true, true});
   const std::vector<std::tuple<int, int, Work>> words{
       {2, 0, Work::finish},         {3, 0, Work::finish},

@@ -116,8 +116,8 @@ TEST_P(DigitSums, AreExactOnIntegers) {
   }
 }
 
-/// Of one piece the sum is rounded once, to the digits of a double-double, wherever no digits of a
-/// product are left out: of numbers from 1 to 2, whose digits are seven.
+/// The sum over one piece is rounded once, to the digits of a double-double, wherever no digits of
+/// a product are left out, as for numbers from 1 to 2, which have seven digits.
 TEST_P(DigitSums, OfNumbersThatAreAlikeAreRoundedOnce) {
   const auto alike = [](auto i, auto j) { return 1 + (1 + uniform(23, i, j)) / 2; };
   const Extents x{1000, 9};

@@ -50,8 +50,8 @@ std::vector<Block> solve_gram_operands(const Elements& e, const Extents& x) {
 std::vector<Block> solve_operands(const Elements& e, const Extents& x) {
   return {make(e[0], x.rows, x.cols, uneven), triangle(e[1], x.cols), make(e[2], x.cols, 1, power)};
 }
-/// Of eights of columns in fp64 (eight_solve.hpp) every third has an inverse that is too large, and
-/// every fifth an element of the diagonal that is too small.
+/// A triangle in which, by eights of columns in fp64 (eight_solve.hpp), every third has an inverse
+/// that is too large, and every fifth an element of the diagonal that is too small.
 Block steep_triangle(Element element, std::int64_t n) {
   return make(element, n, n, [](auto i, auto j) {
     const bool large = i / 8 % 3 == 1;
@@ -104,7 +104,7 @@ TEST_P(Gram, InEveryVariantHasTheBitsOfTheReference) {
   for (const std::uint32_t variant : {kCray, kIeee, kDot2})
     has_the_bits_of_the_reference(gram, dd, gram_operands, variant);
 }
-/// Of thread blocks of a GPU; CPUs have none to be told.
+/// Shapes are those of thread blocks of a GPU; CPUs have none.
 TEST_P(Gram, InAnyShapeHasTheBitsOfTheReference) {
   const bool gpu = GetParam()->kind() == DeviceKind::gpu;
   for (const Extents& x : {Extents{1300, 1}, {300, 9}, {2500, 20}, {400, 33}, {200, 65}}) {
@@ -337,7 +337,7 @@ TEST_P(GramAlone, KeepsItsErrorBounds) {
   constexpr std::int64_t kRows = 5000;
   for (const std::uint32_t variant : {kExtraction, kCray, kIeee, kDot2}) {
     const double error = worst_error(*GetParam(), kGramElements[1], variant, kRows);
-    // Of these columns, some of which spread over 60 octaves, 93 was seen, 53 with kDot2.
+    // With these columns, some of which spread over 60 octaves, 93 was seen, 53 with kDot2.
     const double units = variant == kExtraction ? 128 : variant == kDot2 ? 64 : 32;
     EXPECT_LE(error, units * 0x1p-106) << variant;
     EXPECT_GT(error, 0) << variant;

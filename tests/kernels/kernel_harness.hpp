@@ -245,7 +245,7 @@ class KernelTest : public ::testing::TestWithParam<KernelParameter> {
 /// Sizes on both sides of the edges of every block inside the kernels.
 inline constexpr std::int64_t kSizes[] = {1, 2, 3, 5, 17, 63, 64, 65, 130};
 
-/// Of a matrix.
+/// Rows and columns of a matrix.
 struct Extents {
   std::int64_t rows, cols;
 };

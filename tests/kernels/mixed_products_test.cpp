@@ -94,10 +94,10 @@ constexpr ProductShape kProductShapes[] = {{1, 1, 1},     {5, 3, 2},      {16, 1
                                            {17, 16, 32},  {31, 33, 65},   {64, 48, 128},
                                            {130, 96, 64}, {256, 128, 256}};
 
-/// What rounding may add to Σ |a_ik·b_jk|: sums in fp32 in any order; tensor cores add groups of 16
-/// products and cut the sum off; in fp8 they cut each group of 32 products off at 13 bits, which on
-/// numbers of one sign adds up (an H200 loses 1.05e-3 of the sum of 128 positive products: four
-/// groups); and lo·lo, with what float cannot hold of hi + lo.
+/// What rounding may add to Σ |a_ik·b_jk|. Sums are in fp32 in any order. Tensor cores add groups
+/// of 16 products and cut the sum off. In fp8 they cut each group of 32 products off at 13 bits,
+/// which on numbers of one sign adds up (an H200 loses 1.05e-3 of the sum of 128 positive products:
+/// four groups). And lo·lo is lost, with what float cannot hold of hi + lo.
 double rounding_of_products(const Backend& backend, const Elements& elements, std::int64_t k,
                             bool square) {
   if (elements.size() > 2 && elements[2] == Element::fp64) return 1e-15 * static_cast<double>(k);

@@ -1,6 +1,6 @@
 // gemm of a tile in few bits with few columns of doubles, which is what solves with mixed factors
-// do: sums that are exact at ragged extents and in every layout, and on a GPU, whose kernel for few
-// columns this is for, the bits of a column, and numbers that are none.
+// do. Sums are exact at ragged extents and in every layout. On a GPU, whose kernel for few columns
+// this is for, the bits of a column and numbers that are not finite are tested too.
 
 #include <array>
 #include <cmath>

@@ -28,7 +28,7 @@ class Relation : public ::testing::Test {
  protected:
   static constexpr std::int64_t kVectors = 24;
 
-  /// The worst of |QᵀQ − I| and |A·Q − Q·H|. Of a symmetric A errors are followed.
+  /// The worst of |QᵀQ − I| and |A·Q − Q·H|. With a symmetric A errors are followed.
   void measure(const Expected& expected, std::int64_t s, const Recurrence& recurrence,
                const std::string& what, bool symmetric = false) {
     const auto n = static_cast<std::size_t>(a.rows);
@@ -137,8 +137,8 @@ TEST_F(Relation, HoldsWhereSumsInDoublesTellNothing) {
   EXPECT_GT(lost, 1e6 * by_eigenvalues);
 }
 
-/// Of five powers of A and the vectors before them μ is near 1e7: one pass of two sums loses ε·μ,
-/// by Pythagoras ε·μ² in doubles. What has a second pass or a second stage loses nothing.
+/// Five powers of A and the vectors before them have μ near 1e7: one pass of two sums loses ε·μ, by
+/// Pythagoras ε·μ² in doubles. What has a second pass or a second stage loses nothing.
 TEST_F(Relation, HoldsByPythagorasAndInTwoStages) {
   const Recurrence powers = make_recurrence(KrylovBasis::monomial, 5, {}, 12);
   const auto pythagorean = BlockOrthogonalization::pythagorean;
@@ -221,7 +221,7 @@ TEST_F(Relation, HoldsInTheOtherBases) {
               std::string(to_string(basis)) + " " + std::to_string(s));
     }
   }
-  // Of numbers far from 1, so that vectors are scaled.
+  // Numbers far from 1, so that vectors are scaled.
   for (double& x : a.value) x *= 1e6;
   std::vector<std::complex<double>> large = ritz;
   for (auto& z : large) z *= 1e6;

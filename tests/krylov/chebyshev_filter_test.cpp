@@ -61,7 +61,7 @@ TEST(ChebyshevFilter, HasTheGrowthThatIsAskedFor) {
   EXPECT_EQ(make_filter(-1e9, 3, 9, 10, 50).degree, 2);
 }
 
-/// Of random vectors near eigenvectors of a diagonal matrix, to what is known of p(A) alone.
+/// Random vectors near eigenvectors of a diagonal matrix, with what is known of p(A) alone.
 TEST(ChebyshevFilter, BoundsResidualsOfTheMatrix) {
   const ChebyshevFilter filter = make_filter(0, 0.2, 10, 1e3, 2000);
   std::vector<double> d;

@@ -208,7 +208,7 @@ TEST(Eigs, WorksWhereTheSpaceEndsAtOnce) {
   two[13] = two[31] = 5;
   result = pairs(test::diagonal(two), lanczos_options(4, EigenEnd::largest, 3));
   expect_values(result, two, lanczos_options(4, EigenEnd::largest), 5);
-  // Of order 6, all but one.
+  // All pairs but one of a matrix of order 6.
   const SparseMatrix small = test::grid(3, 2, 1);
   expect_pairs(small, pairs(small, lanczos_options(5, EigenEnd::smallest)), 1e-9);
 }

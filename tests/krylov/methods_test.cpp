@@ -33,7 +33,7 @@ bool is_taken(std::int64_t s, BlockOrthogonalization block, QrMethod m) {
          (block == kClassical && is_one_of(m, {cgs, cgs2, mgs}));
 }
 
-/// Of a call that has to be refused as misuse.
+/// The message of a call that has to be refused as misuse.
 template <class F>
 std::string refusal(F call) {
   try {

@@ -35,7 +35,7 @@ GmresOptions preconditioned_by(Preconditioner kind, std::int64_t s = 1,
   return options;
 }
 
-/// Of unlike rows: a convection, and a diagonal that grows from row to row.
+/// A matrix of unlike rows: a convection, and a diagonal that grows from row to row.
 SparseMatrix unlike_rows(std::int64_t p = 9, std::int64_t q = 7, std::int64_t r = 5) {
   SparseMatrix a = test::grid(p, q, r, 0.3);
   for (std::int64_t i = 0; i < a.rows; ++i) {
@@ -145,7 +145,7 @@ TEST(BlockInverse, NamesTheRowsOfASingularBlock) {
   EXPECT_NE(message(test::diagonal(d), 4).find("rows 4 to 7"), std::string::npos);
   d[7] = 1e-300;  // small, and far from singular
   EXPECT_DOUBLE_EQ(element(inverse_of_blocks(test::diagonal(d), 4, "test"), 7, 7), 1e300);
-  // Of rank 2, by rounding only nearly so.
+  // A block of rank 2, by rounding only nearly so.
   test::Entries near;
   for (std::int64_t i = 0; i < 3; ++i)
     for (std::int64_t j = 0; j < 3; ++j)

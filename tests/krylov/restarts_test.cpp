@@ -40,9 +40,9 @@ class Restarts : public ::testing::Test {
 };
 
 /// By powers. The reference is another program with sums in another order, so where rounding
-/// decides a count may differ by one. Sums in doubles are noise that decides everything: the
-/// reference has 11 cycles for s = 15 (43 of 44 factorizations fail) and more than 40 for s = 20,
-/// here they are 12 and 16, and 14 and 30 where b = A·1 of A as it is before gmres() balances it.
+/// decides a count may differ by one. Sums in doubles are noise that decides everything. The
+/// reference has 11 cycles for s = 15 (43 of 44 factorizations fail) and more than 40 for s = 20.
+/// Here they are 12 and 16, and 14 and 30 where b = A·1 of A as it is before gmres() balances it.
 TEST_F(Restarts, AreThoseOfTheReference) {
   for (const bool given : {false, true}) {
     const SparseMatrix as_given = test::laplacian(40);

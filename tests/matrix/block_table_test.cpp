@@ -248,7 +248,7 @@ TEST(BlockTable, ListsBlocksOfAnyExtents) {
     std::fill(of_one.elements.begin(), of_one.elements.end(), Element::dd);
     BlockTable table;
     table.add(family_of(5, 5, 2, 2, Shape::lower));  // 6 blocks come before
-    // Of the geometry of a listed family only the list is read.
+    // A listed family reads only the list of its geometry.
     BlockFamily family = family_of(-3, 9, 0, -1, Shape::lower, Element::dd);
     family.listed = of_one.extents;
     EXPECT_EQ(table.add(family), 1);
@@ -297,7 +297,7 @@ TEST(BlockTable, GivesEachBlockAnElementOfItsOwn) {
 }
 
 TEST(BlockTable, HoldsBlocksWithoutBytes) {
-  // Of a precision map: tiles far from the diagonal are zero, and of one column every tile is.
+  // As in a precision map: tiles far from the diagonal are zero, and all tiles of one column are.
   BlockFamily family = family_of(11, 11, 3, 3, Shape::lower);
   family.elements = {Element::fp64,   Element::fp16, Element::none, Element::none,  // column 0
                      Element::none,   Element::none, Element::none,                 // column 1

@@ -32,7 +32,7 @@ struct ExactTriangle {
   ManyMatrix of_kept{0, 0};
   ManyMatrix inverse{0, 0};
 
-  /// Of unit columns, without those that depend on others.
+  /// Condition of the unit columns, without those that depend on others.
   [[nodiscard]] double condition() const {
     return kept.empty() ? 1 : norm_of(of_kept) * norm_of(inverse);
   }

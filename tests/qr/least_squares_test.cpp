@@ -271,7 +271,7 @@ TEST(LeastSquares, AnXThatLeavesTheRangeIsNoSolution) {
   EXPECT_FALSE(over.ok);
   EXPECT_TRUE(std::isinf(over.error_bound));
   EXPECT_TRUE(std::isinf(over.residual_norm[0]));
-  // Of x near 2^−1050 some 24 bits are left, near 2^−1070 four.
+  // Near 2^−1050 some 24 bits of x are left, near 2^−1070 four.
   const LeastSquaresInfo few = expect_true(times_power(a, 500), times_power(b, -550));
   EXPECT_TRUE(few.ok);
   EXPECT_GT(few.error_bound, 1e-9);

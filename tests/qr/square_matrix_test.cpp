@@ -22,7 +22,7 @@ DoubleDouble random_wide(std::uint64_t seed, std::uint64_t at) {
 }
 
 /// Symmetric; of unit columns of random numbers, so that pivots are positive; NaN below the
-/// diagonal, which nobody reads.
+/// diagonal, which is not read.
 Wide gram_of(std::int64_t n, std::uint64_t seed) {
   const std::int64_t m = n + 5;
   std::vector<DoubleDouble> v;
@@ -123,7 +123,7 @@ TEST(UpperProduct, HasTheBitsOfTheSums) {
   }
 }
 
-/// Of the columns at unit length, by LAPACK's singular values.
+/// Condition of the columns at unit length, by LAPACK's singular values.
 double condition_by_lapack(const Wide& r) {
   const auto n = static_cast<int>(r.n);
   std::vector<double> a(r.values.size());

@@ -79,12 +79,12 @@ const std::vector<TableRow>& table() {
 /// 30 draws, by any way to solve, so the median of some draws is compared.
 bool follows_from_draw(const TableRow& row) { return row.multi_sketch.error > 1e-11; }
 
-/// Of a method whose last pass is a Cholesky QR: how large theory says that ‖I − QᵀQ‖ may be, to
+/// For a method whose last pass is a Cholesky QR: how large theory says that ‖I − QᵀQ‖ may be, to
 /// the order of magnitude.
 ///
 /// * No pivot of the last pass failed: its columns X have QᵀQ = R⁻ᵀ·XᵀX·R⁻¹ with RᵀR = XᵀX + E, and
 ///   at unit length ‖E‖ is some n·u, so that the loss is n·u·κ² (Yamamoto, Nakatsukasa et al.
-///   2015), where κ is that of R as it was computed: small where the passes before left X
+///   2015). Here κ is that of R as it was computed: small where the passes before left X
 ///   well-conditioned, even if a pivot of theirs failed.
 /// * One did: rows done stay, and the rest of R is [R₁₂; I], so columns of Q behind the pivot are
 ///   q = v − Q₁·r with r = R₁₁⁻ᵀ·V₁ᵀv = Q₁ᵀv, at most 1 + ‖Q₁‖² times as long as v. Q₁, all of
@@ -195,7 +195,8 @@ TEST_P(StabilityTable, GramSchmidtTwiceIsOrthonormalToRounding) {
   const Tall v = row.make();
   const auto once = test::factored(v, test::plain(QrMethod::mgs));
   const auto twice = test::factored(once.q, test::plain(QrMethod::mgs));
-  // Of Hilbert100x100 the first time leaves a condition of 700, of which the second loses 4.8e-14.
+  // On Hilbert100x100 the first time leaves a condition of 700, with which the second loses
+  // 4.8e-14.
   EXPECT_LE(test::orthogonality_in_many_digits(twice.q, v.cols),
             row.name == "Hilbert100x100" ? 5e-14 : 4e-14);
 }
@@ -214,7 +215,7 @@ TEST_P(StabilityTable, SketchesInLowPrecisionBearLess) {
 // ---- R and the condition in many digits
 
 /// R is determined by V no better than V's rounding lets it be, which is n roundings of a solve or
-/// fewer, each of u·‖v_j‖: a V_j, of the first j columns at unit length, that changes by E has an R
+/// fewer, each of u·‖v_j‖. A V_j, of the first j columns at unit length, that changes by E has an R
 /// that changes by at most √2·‖V_j⁺‖·‖E‖, to first order (Sun, "Perturbation bounds for the
 /// Cholesky and QR factorizations", 1991). So it is compared column by column, with the condition
 /// of the columns up to that one, and behind those where the bound is above a tenth lengths alone

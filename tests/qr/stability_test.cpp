@@ -29,7 +29,7 @@ Factored<double> factored_by(const Tall& v, QrMethod method, bool verify = true)
   return test::factored(v, options);
 }
 
-/// Of what is measured in long double.
+/// Accuracy of what is measured in long double.
 double accuracy(const Tall& v) {
   return 0x1p-62 * static_cast<double>(v.cols) * std::sqrt(static_cast<double>(v.rows));
 }

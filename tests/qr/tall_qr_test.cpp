@@ -100,7 +100,7 @@ TEST_P(TallQrs, AnImplicitQHasTheBitsOfTheOneThatIsStored) {
           }
           EXPECT_TRUE(tall.info().measured && tall.info().ok);
           EXPECT_EQ(tall.info().orthogonality, stored.info.orthogonality);
-          // The bound of the orthogonality, which nobody had measured, is in the first.
+          // The bound of the orthogonality, which was not measured, is in the first.
           EXPECT_NEAR(tall.info().condition / stored.info.condition, 1, 1e-9);
           EXPECT_TRUE(test::same_bits(got.y.data, product(stored.q, small).data)) << where;
           if (c.data.empty()) {

@@ -193,7 +193,7 @@ TEST(Report, bars_and_tables) {
   EXPECT_TRUE(has_section(page, "bars-0"));
   EXPECT_TRUE(has_section(page, "table-0"));
   EXPECT_TRUE(has(page, "Time &lt;by&gt; part"));
-  // Of the longest bar, 4 s: its second part begins behind the first.
+  // Shares of the longest bar, 4 s: its second part begins behind the first.
   EXPECT_TRUE(has(page, "left:0.00%;width:25.00%"));
   EXPECT_TRUE(has(page, "left:25.00%;width:75.00%"));
   EXPECT_TRUE(has(page, "left:0.00%;width:50.00%"));
@@ -234,7 +234,7 @@ TEST(Report, a_krylov_method_is_drawn_cycle_by_cycle_and_block_by_block) {
   EXPECT_TRUE(has_section(page, "table-0"));
   EXPECT_TRUE(has(page, "<td>double-double</td><td>2</td><td>∞</td>"));
   EXPECT_TRUE(has(page, "shrink: 15 of 30 vectors"));
-  // Of many blocks the table has those about which something was decided.
+  // With many blocks the table has those about which something was decided.
   data.krylov->decisions.assign(5000, data.krylov->decisions[1]);
   data.krylov->decisions[4998] = decision;
   const std::string many = render_report(data);

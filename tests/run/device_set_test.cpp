@@ -219,7 +219,7 @@ TEST(DeviceSet, RefusesOptionsThatMakeNoDevice) {
   EXPECT_NO_THROW(DeviceSet set(options));
 }
 
-/// Of one device, with these queues.
+/// The layout of one device with these queues.
 PlanLayout layout_of(const std::vector<QueueRole>& roles) {
   PlanLayout layout;
   for (const QueueRole role : roles) layout.queues.push_back({0, role, 0});

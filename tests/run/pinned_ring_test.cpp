@@ -245,7 +245,7 @@ TEST(PinnedRing, BeginsTheNextSlotBeforeTheFirstIsFull) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), there.data()));
 }
 
-/// Of a slot that cannot be filled, and of those behind it, nothing is copied; the slots are used
+/// Nothing is copied of a slot that cannot be filled, nor of those behind it; the slots are used
 /// again.
 TEST(PinnedRing, CopiesNothingFromWhereAReadFails) {
   const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
@@ -343,7 +343,7 @@ TEST(PinnedRing, WhatGoesWrongWithTheExpectedIsThrownInItsTurn) {
     EXPECT_TRUE(std::equal(there.data(), there.data() + 4 * kSlot, store.bytes.begin()));
     EXPECT_EQ(std::count(there.data() + 4 * kSlot, there.data() + 8 * kSlot, std::byte{0xA5}),
               4 * kSlot);
-    // Nobody asks for what is expected: nothing is read of it once the ring is at rest.
+    // The expected block is not asked for: nothing is read of it once the ring is at rest.
     ring.expect(store, {{0, 0, 0}, 4, 4});
     ring.send(*queue, there.data(), store, {{0, 0, 0}, 0, 4});
     ring.finish();

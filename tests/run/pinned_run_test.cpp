@@ -110,8 +110,8 @@ TEST(PinnedRun, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
   EXPECT_GT(stores, kSanitized ? 1000 : 5000);
 }
 
-/// Blocks in memory that it lends to nobody, read and written in pairs of columns (the last may be
-/// alone). A block counts as written when it is committed, all of it.
+/// Blocks in memory that is not lent, read and written in pairs of columns (the last may be alone).
+/// A block counts as written when it is committed, all of it.
 class PairStore final : public BlockStore {
  public:
   explicit PairStore(std::unique_ptr<MemoryStore> inner)

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kResidencyTiles = 4;
 constexpr std::int64_t kTileBytes = kTile * kTile * 8;
-/// Of the lower triangle.
+/// Tiles of the lower triangle.
 constexpr std::int64_t kBlocks = kResidencyTiles * (kResidencyTiles + 1) / 2;
 
 /// A factor and products with its tiles. Families: those of the factor, and X, in the same table,

@@ -256,7 +256,7 @@ TEST(ResidentRun, AFailureOnAnyQueueIsThrownOnce) {
                Error);
 }
 
-/// Of a task that devices share, and of those on devices that are not there.
+/// Failures of a task that devices share, and of tasks on devices that are not there.
 TEST(ResidentRun, AFailureOfAnySharerIsThrown) {
   const FailingBackend backend;
   DeviceSet devices(std::vector<DevicePlace>(3, {&backend, 0}), few_bytes());

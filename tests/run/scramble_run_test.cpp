@@ -1,6 +1,6 @@
 // Runs of random schedules with several outputs, batches, mixed elements and sizes and temporary
-// blocks, on devices of two kinds of queues side by side, one run going on from what another left:
-// bit-identical to the schedules in order, and the planned bytes on every link.
+// blocks, on devices of two kinds of queues side by side, one run going on from what another left.
+// They are bit-identical to the schedules in order, and move the planned bytes on every link.
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,8 @@ constexpr std::uint64_t kCount = 6000;
 Many many(double x) { return Many(x); }
 Many many(const DoubleDouble& x) { return Many(x.hi) + Many(x.lo); }
 
-/// Of every sign and of exponents within ±`spread`, the low part anything it may be.
+/// A random number of either sign with an exponent within ±`spread`, its low part anything it may
+/// be.
 DoubleDouble random_number(std::uint64_t seed, std::uint64_t i, int spread) {
   const auto uniform = [&](std::uint64_t which) { return random_uniform(seed, 4 * i + which); };
   const double sign = uniform(0) < 0.5 ? -1 : 1;

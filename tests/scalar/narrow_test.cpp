@@ -41,7 +41,7 @@ bool same(Real a, Real b) {
 template <class Narrow, class Real>
 void expect_rounds_and_widens(std::int64_t n, double scale) {
   const std::vector<Real> from = awkward<Real>(n, 7);
-  // One more at each end, which nobody may touch.
+  // One more at each end, which must not be touched.
   std::vector<Narrow> to(static_cast<std::size_t>(n) + 2, Narrow::from_bits(0x5a));
   const std::int64_t overflows = round_to(from.data(), scale, to.data() + 1, n);
   std::int64_t expected = 0;

@@ -67,7 +67,8 @@ void expect_next_uses(const Schedule& schedule, std::int64_t window) {
       }
       ASSERT_EQ(entry.uses[i].next_use, expected) << k << ' ' << i;
     }
-    // Of what came into sight now: the uses whose block was last used by a task already taken.
+    // Notices of what came into sight now: the uses whose block was last used by a task already
+    // taken.
     std::vector<Notice> expected;
     for (std::size_t p = known_before; p < known; ++p) {
       const int device = tasks[p].task.device;

@@ -22,7 +22,7 @@ Plan budget_plan_of(const Schedule& schedule, std::int64_t budget, int compute_q
 // ---- golden plans
 
 // Six tiles, three slots (a slot is 256 bytes), one compute queue. By hand: A(1,1) takes the slot
-// of A(0,0), which nobody reads again, after its last reader (c0 #3) and its store (out #1). The
+// of A(0,0), which is not read again, after its last reader (c0 #3) and its store (out #1). The
 // gemm needs A(2,0) and A(1,0), so A(2,1) can only take the slot of A(1,1), which has just gone
 // home; it comes back for the trsm into the slot of A(1,0), which is done. Seven loads: one more
 // than there are tiles. No load waits for anything but its slot.

@@ -137,8 +137,8 @@ TEST(Staging, AFullRingOnTheWayHomeHoldsUpTheLoadsBehindIt) {
   bench.stage_tiles_in(2);
   bench.set_buffers(1, 4);
   const Trace trace = bench.simulate(bench.products(2), {kNeverPinned});
-  // Of each quarter in: filled in 0.5, copied in 0.25, and only then the next. The store's last
-  // quarter gets the buffer at 15.25; the loads behind it are issued from then on.
+  // Each quarter on its way in is filled in 0.5 and copied in 0.25, and only then the next. The
+  // store's last quarter gets the buffer at 15.25; the loads behind it are issued from then on.
   expect_times(trace, SpanKind::load,
                {{0.5, 3}, {3.5, 6}, {6.5, 9}, {15.75, 18.25}, {18.75, 21.25}, {21.75, 24.25}});
   expect_times(trace, SpanKind::compute, {{9, 13}, {24.25, 28.25}});
@@ -190,7 +190,7 @@ TEST(Staging, ADeviceThatStagesNothingWaitsForWhatAnotherBringsHome) {
                   {{Bench::product({0, 0, 0}, {0, 0, 1}, {0, 0, 2}, Hint::last_write),
                     Bench::product({1, 0, 0}, {0, 0, 0}, {1, 0, 1}, Hint::last_write, 1)}});
   const Trace trace = bench.simulate(schedule, {kNeverPinned, kNeverPinned});
-  // C is home at 14. What the second device reads before that needs nobody.
+  // C is home at 14. What the second device reads before that waits for nothing.
   expect_times(trace, SpanKind::load, {{2, 3}, {4, 5}, {6, 7}, {0, 1}, {14, 15}, {15, 16}});
   expect_times(trace, SpanKind::compute, {{7, 11}, {16, 20}});
   EXPECT_NEAR(trace.seconds, 21, 1e-9);

@@ -285,7 +285,7 @@ TEST(Analysis, IsTheSameOnAnyNumberOfThreads) {
   }
 }
 
-/// 2^31 entries of L and more, in numbers of 64 bits: a grid whose factor nobody computes here.
+/// 2^31 entries of L and more, in numbers of 64 bits: a grid whose factor is not computed here.
 TEST(Analysis, CountsBeyond32Bits) {
   constexpr std::int64_t kHub = 50000;
   test::Edges edges(2 * kHub);

@@ -29,7 +29,7 @@ using test::shared_by;
 using test::shared_units;
 using test::whole_tree;
 
-/// Of each subtree that is dealt, all is one device's; what is above one that is in the top, too.
+/// A dealt subtree is one device's, and all supernodes above one in the top are in the top.
 void check_dealing(const SparseAnalysis& a, const SubtreeDealing& dealing, int devices) {
   ASSERT_EQ(std::ssize(dealing.device), a.supernodes());
   ASSERT_EQ(std::ssize(dealing.top), a.supernodes());

@@ -21,7 +21,7 @@ inline std::vector<SparseMatrix> front_matrices(std::uint64_t seed) {
   std::vector<SparseMatrix> list;
   for (const Family& family : families())
     if (family.matrix.rows > 0) list.push_back(family.matrix);
-  // Of the same kinds, and smaller, where a sanitizer slows the tests' own loops most.
+  // Matrices of the same kinds, smaller where a sanitizer slows the tests' own loops most.
   list.push_back(kSanitized ? grid(9, 8, 8) : grid(13, 12, 11));
   list.push_back(kSanitized ? grid(20, 21, 1) : grid(40, 41, 1));
   list.push_back(kSanitized ? grid(6, 5, 5, true, 3) : grid(9, 9, 8, true, 3));

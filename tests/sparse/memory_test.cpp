@@ -199,7 +199,7 @@ TEST(SparseMemory, InversesKeepWhatIsNeeded) {
   const std::int64_t short_one = bytes(band(500, 3), true);
   const std::int64_t long_one = bytes(band(50'000, 3), true);
   EXPECT_LT(long_one - short_one, 49'500 * 14) << "an owner and a place each, no panels";
-  // Of a grid less than a half of the factor, beside products of some columns.
+  // On a grid the panels kept at once, with products of some columns, take under 3/4 of the factor.
   const SparseAnalysis grid = analyze(test::grid(22, 22, 22), on_host().analysis);
   EXPECT_LT(InversePanels(grid).bytes(), grid.counts.panel_bytes * 3 / 4);
 }

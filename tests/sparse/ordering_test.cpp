@@ -104,7 +104,7 @@ TEST(Ordering, RowsThatAreAlikeAreOneVertex) {
   EXPECT_TRUE(one.graph.neighbor.empty());
 }
 
-/// Of large families, against groups of rows with one list of neighbours and themselves.
+/// Checks large families against groups of rows with one list of neighbours and themselves.
 TEST(Ordering, CompressedGraphsAreTheSameOnAnyNumberOfThreads) {
   for (const test::Family& family : test::large_families(test::Give::lower)) {
     const SymmetricPattern p = pattern_of(family.matrix);

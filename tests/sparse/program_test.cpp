@@ -98,7 +98,7 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
   return packed;
 }
 
-/// Carries out the program of the only branch; in NaN what nobody has written.
+/// Carries out the program of the only branch; what no job has written is NaN.
 class Interpreter {
  public:
   Interpreter(const FrontLayout& layout, const SparseMatrix& a, double shift)
@@ -374,7 +374,7 @@ TEST(FrontProgram, UpdatesArePackedByColumnsOfTiles) {
 
 /// A tree that is cut into ranges of the postorder, whatever they are and whatever memory there is,
 /// its large fronts into parts, has the bits of one that stays, where sums are made in the order of
-/// their terms; what is planned is what is moved.
+/// their terms. Planned traffic is the traffic that is measured.
 TEST(FrontProgram, RangesHaveTheBitsOfTheWholeTree) {
   std::int64_t ranges = 0;
   std::int64_t parts = 0;

@@ -74,7 +74,7 @@ TEST(FrontRanges, AFrontBeyond32BitsIsRefused) {
                Error);
 }
 
-/// The same where nobody asked for sizes, on a GPU that has room for such a front.
+/// The same where no sizes were asked for, on a GPU that has room for such a front.
 TEST(FrontRanges, AFrontBeyond32BitsIsNotInARange) {
   Dense dense(50000);
   FrontSizes sizes = front_sizes(dense.analysis, {}, true);
@@ -370,7 +370,7 @@ TEST(FrontRanges, BytesAreThoseOfAnyBudget) {
   }
 }
 
-/// Whole subtrees wait for nobody: a range that takes updates has what is above such subtrees,
+/// Whole subtrees wait for no range: a range that takes updates has what is above such subtrees,
 /// along one path.
 TEST(FrontRanges, WholeSubtreesWaitForNobody) {
   const SparseMatrix a = test::with_values(test::grid(14, 14, 14), 8);

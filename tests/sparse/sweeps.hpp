@@ -30,7 +30,7 @@ inline MatrixView<double> view_of(std::vector<double>& b, std::int64_t n) {
   return {b.data(), n, std::ssize(b) / std::max<std::int64_t>(n, 1), n};
 }
 
-/// Of X from Y, over the largest element of Y; not a number where X has one.
+/// Largest distance of X from Y, over the largest element of Y; NaN where X has one.
 inline double distance(const std::vector<double>& x, const std::vector<double>& y) {
   double most = 0;
   double largest = 0;

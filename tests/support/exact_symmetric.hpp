@@ -86,8 +86,8 @@ class ExactCholesky {
   long double logarithm_ = 0;
 };
 
-/// Of x as a solution of A·x = b: ‖b − A·x‖∞ beside ‖A‖∞·‖x‖∞ + ‖b‖∞, row by row beside
-/// |A|·|x| + |b|, and the error of x beside its largest element.
+/// Errors of x as a solution of A·x = b: ‖b − A·x‖∞ relative to ‖A‖∞·‖x‖∞ + ‖b‖∞, row by row
+/// relative to |A|·|x| + |b|, and the error of x relative to its largest element.
 struct SolutionErrors {
   double normwise = 0;
   double componentwise = 0;

@@ -22,7 +22,7 @@
 
 namespace strata::test {
 
-/// Of the tiles of A and of its factor L.
+/// Norms of the tiles of A and of its factor L.
 inline TileNorms exact_norms(const Matrix<double>& a, const Matrix<double>& l, std::int64_t tile) {
   TileNorms norms;
   norms.tile = tile;

@@ -3,7 +3,7 @@
 // for tests of what mends and certifies such factors.
 //
 // Contract: the factor is computed in long double and then perturbed as the test says, so it is
-// always lower triangular with a positive diagonal; operators are plain loops in double, a column
+// always lower triangular with a positive diagonal. Operators are plain loops in double, a column
 // at a time, so a column of a block has the bits that it has alone.
 
 #include <cmath>
