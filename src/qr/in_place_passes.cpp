@@ -87,12 +87,11 @@ class StagedBlocks {
     const auto found = stored_.find(id);
     return found == stored_.end() ? nullptr : found->second;
   }
-  /// The stored blocks of a family, packed.
+  /// The stored blocks of a family, one below the other, packed.
   void take(int f, std::byte* to) const {
-    blocks_.for_each(f, [&](BlockId id) {
-      const std::byte* from = stored(id);
-      if (from != nullptr) to = std::copy_n(from, blocks_.bytes(id), to);
-    });
+    for (auto at = stored_.lower_bound(BlockId(f, 0, 0));
+         at != stored_.end() && at->first.family() == f; ++at)
+      to = std::copy_n(at->second, blocks_.bytes(at->first), to);
   }
 
  private:
@@ -189,6 +188,27 @@ Machine machine_of(const std::vector<DeviceSite*>& sites, int queues) {
     machine.devices[p].compute_queues = queues;
   }
   return machine;
+}
+
+/// Whether it is a pass of TSQR, whose triangles stay: the bytes that they take on each site.
+std::int64_t bytes_of_triangles(const RowProblem& problem, const BlockTable& blocks) {
+  const bool up = problem.pass == RowPass::triangles;
+  if (!up && problem.pass != RowPass::orthogonal) return 0;
+  const int family = up ? rows::kSum : rows::kFactor;
+  // Behind the triangles there is room for what the whole is multiplied by.
+  return (blocks.count(family) + (up ? 1 : 0)) * slot_room(blocks.capacity_bytes(family));
+}
+
+/// The memory of the small blocks on each site: arenas, then triangles.
+std::vector<std::byte*> memory_of(const RowProblem& problem, const Plan& plan,
+                                  const std::vector<DeviceSite*>& sites) {
+  const std::int64_t triangles = bytes_of_triangles(problem, plan.schedule().blocks);
+  std::vector<std::byte*> memory;
+  for (std::size_t p = 0; p < sites.size(); ++p)
+    memory.push_back(sites[p]->work(plan.layout().devices[p].arena_bytes));
+  for (std::size_t p = 0; p < sites.size() && triangles > 0; ++p)
+    memory.push_back(sites[p]->kept(triangles));
+  return memory;
 }
 
 }  // namespace
@@ -313,15 +333,11 @@ std::shared_ptr<const Schedule> InPlacePasses<T>::schedule_of(const RowProblem& 
 
 /// Where a block lies that does not lie in the arena of its part's site.
 template <class T>
-CallersPlace InPlacePasses<T>::place_of(const BlockTable& blocks, BlockId id,
-                                        std::size_t part) const {
+CallersPlace InPlacePasses<T>::place_of(const BlockTable& blocks, BlockId id, std::size_t part,
+                                        std::span<std::byte* const> triangles) const {
   const BlockExtent x = blocks.extent(id);
-  if (id.family() != rows::kMatrix) {  // triangles, and room for what they are multiplied by
-    const std::int64_t count = blocks.count(id.family()) + (id.family() == rows::kSum ? 1 : 0);
-    const std::int64_t bytes = slot_room(blocks.bytes(id));
-    const std::int64_t number = id.row() + id.col();
-    return {parts_[part].site->kept(count * bytes) + number * bytes, x.rows};
-  }
+  if (id.family() != rows::kMatrix)  // triangles, one behind the other
+    return {triangles[part] + (id.row() + id.col()) * slot_room(blocks.bytes(id)), x.rows};
   std::int64_t before = 0;
   for (std::size_t p = 0; p < part; ++p) before += parts_[p].v.rows;
   const PlacedRows<T>& of = parts_[part];
@@ -332,31 +348,80 @@ CallersPlace InPlacePasses<T>::place_of(const BlockTable& blocks, BlockId id,
 }
 
 template <class T>
+std::shared_ptr<const CompiledPass> InPlacePasses<T>::compile(const RowProblem& problem,
+                                                              bool& planned) {
+  CompiledPass pass{problem, places(problem), nullptr};
+  if (problem.pass == RowPass::orthogonal) pass.before = std::exchange(triangles_, nullptr);
+  const std::shared_ptr<const CompiledPass> known = CompiledPasses::all().find(pass);
+  const std::vector<DeviceSite*> sites = this->sites();
+  const int queues = queues_of(problem);
+  if (known != nullptr) {
+    pass.plan = known->plan;
+    pass.memory = memory_of(problem, *pass.plan, sites);
+    if (pass.memory == known->memory) return known;
+  } else {
+    PlanOptions options;
+    options.copies_in_stream = sites.size() == 1 && queues == 1;
+    pass.plan =
+        std::make_shared<const Plan>(schedule_of(problem), machine_of(sites, queues), options,
+                                     pass.before != nullptr ? pass.before->left : Residency());
+    pass.memory = memory_of(problem, *pass.plan, sites);
+  }
+  planned = true;
+  std::vector<int> lane_of;  // copies go through the first of each site
+  for (const PlanQueue& queue : pass.plan->layout().queues)
+    lane_of.push_back(queue.device * queues +
+                      (queue.role == QueueRole::compute ? queue.number : 0));
+  const BlockTable& blocks = pass.plan->schedule().blocks;
+  const std::span<std::byte* const> memory(pass.memory);
+  pass.program.emplace(*pass.plan, sites[0]->backend->kernels(), memory.first(sites.size()),
+                       lane_of, [&](BlockId id, std::size_t part) {
+                         return place_of(blocks, id, part, memory.subspan(sites.size()));
+                       });
+  if (problem.pass == RowPass::triangles) pass.left = triangles_of_next(pass.plan->end());
+  auto compiled = std::make_shared<const CompiledPass>(std::move(pass));
+  CompiledPasses::all().keep(compiled);
+  return compiled;
+}
+
+/// All that a program depends on beside its problem.
+template <class T>
+std::vector<std::int64_t> InPlacePasses<T>::places(const RowProblem& problem) const {
+  const auto address = [](const void* of) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(of));
+  };
+  std::vector<std::int64_t> places{queues_of(problem), parts_[0].on_host ? 1 : 0};
+  for (const PlacedRows<T>& part : parts_) {
+    places.push_back(address(part.site));
+    for (const MatrixView<T>& v : {part.v, part.beside})
+      places.insert(places.end(), {v.rows, v.cols, v.ld, part.on_host ? 0 : address(v.data)});
+  }
+  return places;
+}
+
+template <class T>
+std::vector<DeviceSite*> InPlacePasses<T>::sites() const {
+  std::vector<DeviceSite*> sites;
+  for (const PlacedRows<T>& part : parts_) sites.push_back(part.site);
+  return sites;
+}
+
+template <class T>
 RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<T>& data) {
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [](auto from) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   };
+  bool planned = false;
+  const std::shared_ptr<const CompiledPass> compiled = compile(problem, planned);
+  const Plan& plan = *compiled->plan;
+  const Program& program = *compiled->program;
+  const BlockTable& blocks = plan.schedule().blocks;
+  const std::vector<DeviceSite*> sites = this->sites();
   const int queues = queues_of(problem);
-  std::vector<DeviceSite*> sites;
-  for (const PlacedRows<T>& part : parts_) sites.push_back(part.site);
-  const std::shared_ptr<const Schedule> schedule = schedule_of(problem);
-  const BlockTable& blocks = schedule->blocks;
-  PlanOptions options;
-  options.copies_in_stream = sites.size() == 1 && queues == 1;
-  const Plan plan(schedule, machine_of(sites, queues), options, std::exchange(triangles_, {}));
-  std::vector<std::byte*> arenas;
   std::vector<ProgramLane> lanes;
-  for (std::size_t p = 0; p < sites.size(); ++p) {
-    arenas.push_back(sites[p]->work(plan.layout().devices[p].arena_bytes));
+  for (std::size_t p = 0; p < sites.size(); ++p)
     for (int q = 0; q < queues; ++q) lanes.push_back({&sites[p]->queue_at(q), static_cast<int>(p)});
-  }
-  std::vector<int> lane_of;  // copies go through the first of each site
-  for (const PlanQueue& queue : plan.layout().queues)
-    lane_of.push_back(queue.device * queues +
-                      (queue.role == QueueRole::compute ? queue.number : 0));
-  const Program program(plan, sites[0]->backend->kernels(), arenas, lane_of,
-                        [&](BlockId id, std::size_t part) { return place_of(blocks, id, part); });
   StagedBlocks staged(blocks, program, sites, [&](BlockId id) -> const std::byte* {
     switch (id.family()) {
       case rows::kMatrix: return reinterpret_cast<const std::byte*>(parts_[0].v.data);
@@ -366,7 +431,7 @@ RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<
         return data.factor + (problem.pass == RowPass::orthogonal ? 0 : blocks.byte_offset(id));
     }
   });
-  const double planning = seconds(begin);
+  const double planning = planned ? seconds(begin) : 0;
   const Drained drained(lanes);
   IssuedProgram issued(program, lanes, IssuedProgram::Times::ends);
   issued.issue([&](const Program::Entry& entry, Queue& queue) { staged.copy(entry, queue); });
@@ -383,7 +448,7 @@ RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<
   const double of_sums = seconds(sums_begin);
   if (data.maxima != nullptr && blocks.count(rows::kMaxima) > 0)
     take_maxima(blocks, staged, problem.n, data.maxima);
-  if (problem.pass == RowPass::triangles) triangles_ = triangles_of_next(plan.end());
+  if (problem.pass == RowPass::triangles) triangles_ = compiled;
   Trace trace = trace_of(issued, plan, queues);
   if (!late.empty()) add_sums_of_host(trace, late.size(), of_sums);
   trace.traffic = issued.traffic();

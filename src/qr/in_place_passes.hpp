@@ -2,17 +2,18 @@
 // InPlacePasses: passes over a tall matrix that lies in the memory of devices.
 //
 // Contract: as pass_executor.hpp. The tasks of row_pass() are a resident schedule, whose plan is
-// compiled and issued (run/program.hpp). V is placed: it is where its caller has it, with its
-// leading dimension, and is not copied; it may lie in parts, ranges of its rows, on several sites
-// of one backend. On a GPU tasks have one queue, or two of each part, on a CPU one for each core.
-// The small blocks beside V are in memory that the sites keep, and go to and from the host through
-// their staging memory. The report has the bytes that crossed the links, which are those of small
-// blocks, and a span for each task. `progress` is asked while tasks run; Error{cancelled} if it
-// says so.
+// compiled and issued (run/program.hpp), and kept for passes like it (compiled_passes.hpp). V is
+// placed: it is where its caller has it, with its leading dimension, and is not copied; it may lie
+// in parts, ranges of its rows, on several sites of one backend. On a GPU tasks have one queue, or
+// two of each part, on a CPU one for each core. The small blocks beside V are in memory that the
+// sites keep, and go to and from the host through their staging memory. The report has the bytes
+// that crossed the links, which are those of small blocks, and a span for each task. `progress` is
+// asked while tasks run; Error{cancelled} if it says so.
 
 #include <memory>
 #include <vector>
 
+#include "qr/compiled_passes.hpp"
 #include "qr/pass_executor.hpp"
 #include "run/device_site.hpp"
 #include "run/program.hpp"
@@ -53,14 +54,20 @@ class InPlacePasses final : public PassExecutor<T> {
   [[nodiscard]] RowProblem completed(RowProblem problem) const;
   [[nodiscard]] int queues_of(const RowProblem& problem) const;
   [[nodiscard]] std::shared_ptr<const Schedule> schedule_of(const RowProblem& problem) const;
-  [[nodiscard]] CallersPlace place_of(const BlockTable& blocks, BlockId id, std::size_t part) const;
+  [[nodiscard]] CallersPlace place_of(const BlockTable& blocks, BlockId id, std::size_t part,
+                                      std::span<std::byte* const> triangles) const;
+  [[nodiscard]] std::vector<std::int64_t> places(const RowProblem& problem) const;
+  [[nodiscard]] std::vector<DeviceSite*> sites() const;
+  /// planned: whether it was not compiled before.
+  [[nodiscard]] std::shared_ptr<const CompiledPass> compile(const RowProblem& problem,
+                                                            bool& planned);
   [[nodiscard]] RunReport run_tasks(const RowProblem& problem, const PassData<T>& data);
   [[nodiscard]] RunReport run_count_gram(const RowProblem& problem, const PassData<T>& data);
 
   std::vector<PlacedRows<T>> parts_;
   ProgressCallback progress_;
   Options options_;
-  Residency triangles_;  ///< that a pass leaves to the next
+  std::shared_ptr<const CompiledPass> triangles_;  ///< the pass whose triangles are there
 };
 
 }  // namespace strata

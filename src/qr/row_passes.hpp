@@ -75,6 +75,8 @@ struct RowProblem {
   /// Sums of several devices' blocks are no tasks: the executor adds them up, who then has B
   /// (PartTree::late_joins); of passes by CountSketch C, and what is made of it is no task either.
   bool late_sums_elsewhere = false;
+
+  bool operator==(const RowProblem&) const = default;
 };
 
 /// The families of the schedule.

@@ -100,6 +100,41 @@ TEST_P(QrInPlace, AnySizeHasTheBitsOfQr) {
   expect_bits_of_qr(test::with_condition(4000, 24, 1e17, 91), options());
 }
 
+/// The same values at the same place, other values there, and the first ones at another place: a
+/// program that was compiled for another matrix has its addresses.
+TEST_P(QrInPlace, PassesLikeOnesBeforeAreNotPlannedAgain) {
+  const Tall first = test::with_condition(5003, 17, 1e5, 7);
+  const Tall second = test::with_condition(5003, 17, 1e5, 8);
+  for (const QrMethod method : {QrMethod::automatic, QrMethod::tsqr, QrMethod::mgs}) {
+    SCOPED_TRACE(to_string(method));
+    DeviceMemory memory(GetParam());
+    const auto place = [&] {
+      return memory.put(padded(first), first.rows, first.cols, first.rows + kPadding);
+    };
+    const MatrixView<double> here = place();
+    const MatrixView<double> there = place();
+    const auto expect_bits = [&](const Tall& v, MatrixView<double> of, bool planned) {
+      memory.set(of, padded(v));
+      Tall r(v.cols, v.cols);
+      const QrInfo info = qr_in_place(of, r.view(), options(method));
+      const test::Factored<double> expected = factored(v, test::plain(method));
+      const std::vector<double> values = memory.get(of);
+      for (std::int64_t j = 0; j < v.cols; ++j) {
+        const double* column = values.data() + j * of.ld;
+        EXPECT_TRUE(std::equal(column, column + v.rows, expected.q.view().column(j)));
+      }
+      EXPECT_TRUE(test::same_bits(r.data, expected.r.data));
+      EXPECT_EQ(info.report.plan_seconds > 0, planned);
+      EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
+    };
+    expect_bits(first, here, true);
+    expect_bits(first, here, false);
+    expect_bits(second, here, false);
+    expect_bits(second, there, true);
+    expect_bits(first, here, false);
+  }
+}
+
 /// Those that GPUs take by themselves; of few rows, since CPUs are slow at them.
 TEST_P(QrInPlace, SumsByDigitsHaveTheBitsOfQr) {
   for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},

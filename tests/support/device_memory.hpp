@@ -30,6 +30,13 @@ class DeviceMemory {
     queue_->synchronize();
     return {reinterpret_cast<T*>(buffers_.back().data()), rows, cols, ld};
   }
+  /// Other values in the place of those that were put.
+  template <class T>
+  void set(MatrixView<T> a, const std::vector<T>& values) {
+    queue_->copy(a.data, values.data(), static_cast<std::int64_t>(values.size() * sizeof(T)),
+                 CopyDirection::host_to_device);
+    queue_->synchronize();
+  }
   /// Everything that was put, with what lies between the columns.
   template <class T>
   std::vector<T> get(MatrixView<T> a) {
