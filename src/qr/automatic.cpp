@@ -52,9 +52,7 @@
 namespace strata {
 namespace {
 
-/// Columns up to this condition are solved for in T.
-constexpr double kNearlyOrthonormal = 8;
-/// The same where the Gram matrix was not wide either.
+/// Columns up to this condition are solved for in T where the Gram matrix was not wide either.
 constexpr double kPlainlyOrthonormal = 2;
 /// Sums of nearly orthonormal columns are not wide: in doubles, which is wide for floats.
 template <class T>

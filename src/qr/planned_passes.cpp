@@ -28,37 +28,11 @@ BlockSource source_of_bytes(const void* bytes, const BlockTable& blocks, int fam
   };
 }
 
-/// The least bytes of a pass: what of V is not on the devices in, and out what was written.
-std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool first) {
-  std::int64_t bytes = first ? blocks.total_bytes(rows::kMatrix) : 0;
-  if (writes_matrix(problem.pass) && !problem.stays) bytes += blocks.total_bytes(rows::kMatrix);
-  for (const int f : {rows::kScales, rows::kFactor, rows::kSum, rows::kMaxima, rows::kBeside}) {
-    const bool moves = f < blocks.families() && blocks.family(f).origin != Origin::temporary;
-    bytes += moves ? blocks.total_bytes(f) : 0;
-  }
-  return bytes;
-}
-
 std::int64_t smallest_budget_of(const std::vector<RowProblem>& passes) {
   std::int64_t bytes = 0;
   for (const RowProblem& problem : passes)
     bytes = std::max(bytes, smallest_budget_bytes(row_pass(problem)));
   return bytes;
-}
-
-/// On CPUs the default budget is one that their caches hold: a block that is copied into new memory
-/// for every pass to come costs more than one that is copied again. (1,000,000 × 20 on two cores of
-/// an AMD EPYC: 0.20 s of processor time with 16 MiB, 0.29 with 64 MiB, 0.34 with all of V. No bit
-/// depends on it.)
-Options with_budget(Options options, std::vector<RowProblem> widest) {
-  constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
-  if (options.device_memory_bytes > 0) return options;
-  const DeviceSet devices(options);
-  if (!devices.all_on_host()) return options;
-  for (RowProblem& problem : widest) problem.devices = devices.count();
-  options.device_memory_bytes = std::min(std::max(kCacheBytes, 2 * smallest_budget_of(widest)),
-                                         smallest_memory(devices.machine()));
-  return options;
 }
 
 template <class T>
@@ -74,7 +48,36 @@ std::vector<RowProblem> of_matrix(std::vector<RowProblem> passes, const TallColu
   return passes;
 }
 
+Options with_budget(Options options, const std::vector<RowProblem>& widest) {
+  if (options.device_memory_bytes > 0) return options;
+  options.device_memory_bytes = cache_budget(options, DeviceSet(options).machine(), widest);
+  return options;
+}
+
 }  // namespace
+
+std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool first) {
+  std::int64_t bytes = first ? blocks.total_bytes(rows::kMatrix) : 0;
+  if (writes_matrix(problem.pass) && !problem.stays) bytes += blocks.total_bytes(rows::kMatrix);
+  for (const int f : {rows::kScales, rows::kFactor, rows::kSum, rows::kMaxima, rows::kBeside}) {
+    const bool moves = f < blocks.families() && blocks.family(f).origin != Origin::temporary;
+    bytes += moves ? blocks.total_bytes(f) : 0;
+  }
+  return bytes;
+}
+
+/// A block that is copied into new memory for every pass to come costs more than one that is copied
+/// again, so the budget is one that caches hold. (1,000,000 × 20 on two cores of an AMD EPYC: 0.20
+/// s of processor time with 16 MiB, 0.29 with 64 MiB, 0.34 with all of V. No bit depends on it.)
+std::int64_t cache_budget(const Options& options, const Machine& machine,
+                          std::vector<RowProblem> widest) {
+  constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
+  const bool cpus = std::all_of(machine.devices.begin(), machine.devices.end(),
+                                [](const DeviceModel& d) { return d.kind == DeviceKind::cpu; });
+  if (options.device_memory_bytes > 0 || !cpus) return 0;
+  for (RowProblem& problem : widest) problem.devices = static_cast<int>(machine.devices.size());
+  return std::min(std::max(kCacheBytes, 2 * smallest_budget_of(widest)), smallest_memory(machine));
+}
 
 template <class T>
 PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options,

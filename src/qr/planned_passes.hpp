@@ -4,6 +4,7 @@
 // Contract: as pass_executor.hpp. Each pass is planned, simulated and run; V stays on the devices
 // between passes where there is room (Residency). The reports are those of the runs.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,23 @@
 #include "session/planned_run.hpp"
 
 namespace strata {
+
+/// The memory of each device that passes go by on CPUs where none was asked for, in bytes; 0: that
+/// of the machine. widest: as PlannedPasses has it, with the elements of a matrix.
+[[nodiscard]] std::int64_t cache_budget(const Options& options, const Machine& machine,
+                                        std::vector<RowProblem> widest);
+/// The least bytes of a pass: what of V is not on the devices, the first time, and what is written.
+[[nodiscard]] std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks,
+                                    bool first);
+
+/// The least bytes of a pass: V where it is read for the first time, what is written, and what lies
+/// beside it.
+[[nodiscard]] std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks,
+                                    bool first);
+/// The memory of each device by which passes go on CPUs where none was asked for, in bytes; 0: that
+/// of the machine. widest: as PlannedPasses has it, with the extents and elements of a matrix.
+[[nodiscard]] std::int64_t cache_budget(const Options& options, const Machine& machine,
+                                        std::vector<RowProblem> widest);
 
 template <class T>
 class PlannedPasses final : public PassExecutor<T> {

@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "qr/methods.hpp"
+#include "qr/planned_passes.hpp"
 #include "session/planned_run.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
@@ -23,17 +24,18 @@ int solves_of(double condition) {
 }
 
 /// Elements of R and of the Gram matrix of a pass; the first pass, 0, has no R. hides: whether a
-/// solve in doubles would hide the condition.
+/// solve in doubles would hide the condition; nearly: whether V is nearly orthonormal.
 struct PassElements {
   Element factor, sum;
 };
-PassElements elements_of(int pass, int solves, bool doubles, bool hides) {
+PassElements elements_of(int pass, int solves, bool doubles, bool hides, bool nearly) {
   const Element plain = doubles ? Element::fp64 : Element::fp32;
   const Element wide = doubles ? Element::dd : Element::fp64;
   if (pass == 0) return {Element::fp64, wide};
   const bool shifted = solves == 3;  // behind which all solves are wide
-  if (!doubles) return {pass > 1 && pass == solves && !shifted ? plain : wide, wide};
-  return {shifted || solves == 1 || (hides && pass == 1) ? wide : plain, plain};
+  const bool one_wide = solves == 1 && !nearly;
+  if (!doubles) return {pass > 0 && pass == solves && !shifted && !one_wide ? plain : wide, wide};
+  return {shifted || one_wide || (hides && pass == 1) ? wide : plain, plain};
 }
 
 /// What all passes have in common, and what is wrong with it.
@@ -55,6 +57,21 @@ RowProblem problem_of(std::int64_t m, std::int64_t n, const Machine& machine, El
   problem.sum = problem.factor = precision == Element::fp64 ? Element::dd : Element::fp64;
   problem.identity = 1;
   return problem;
+}
+
+/// The machine with the memory by which passes over this matrix go.
+Machine with_cache_budget(Machine machine, const QrOptions& options, const RowProblem& matrix,
+                          std::vector<RowProblem> widest) {
+  for (RowProblem& problem : widest) {
+    problem.m = matrix.m;
+    problem.n = matrix.n;
+    problem.element = matrix.element;
+    problem.sum = problem.factor = matrix.sum;
+  }
+  const std::int64_t bytes = cache_budget(options.run, machine, std::move(widest));
+  for (DeviceModel& device : machine.devices)
+    if (bytes > 0) device.memory_bytes = bytes;
+  return machine;
 }
 
 std::string name_of(const RowProblem& problem) {
@@ -95,9 +112,7 @@ QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowPro
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     planned.n = problem.n;
     planned.tile = block_rows(problem);
-    const std::int64_t bytes = problem.m * problem.n * bytes_of(problem.element);
-    const bool goes_home = writes_matrix(problem.pass) && !problem.stays;
-    planned.floor_bytes = (pass == 0 ? bytes : 0) + (goes_home ? bytes : 0);
+    planned.floor_bytes = floor_of(problem, planned.plan->schedule().blocks, pass == 0);
     residency = planned.plan->end();
     RunReport report = make_simulated_report(std::move(planned));
     plan.passes.push_back(
@@ -113,8 +128,12 @@ QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowPro
 
 }  // namespace
 
-QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine, const QrOptions& options,
+QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& given, const QrOptions& options,
                    Element precision, double condition) {
+  const Machine machine =
+      with_cache_budget(given, options, problem_of(m, n, given, precision, condition),
+                        precision == Element::fp64 ? widest_passes<double>(m, n, options)
+                                                   : widest_passes<float>(m, n, options));
   RowProblem problem = problem_of(m, n, machine, precision, condition);
   problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
   const bool doubles = precision == Element::fp64;
@@ -135,17 +154,18 @@ QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine, const
   // What a sketch was good for takes two solves, as after a wide sum, whose place it takes.
   const bool good = sketched && condition <= sketched_condition_max(n);
   const bool hides = doubles && !good && hides_condition<double>(n, condition);
+  const bool nearly = !good && condition <= kNearlyOrthonormal;
   const int solves = good      ? 2
                      : doubles ? solves_of<double>(condition)
                                : solves_of<float>(condition);
   for (int pass = good ? 1 : 0; pass <= solves; ++pass) {
     const bool last = pass == solves;
     const bool shifted = pass == 1 && solves == 3;
-    const PassElements elements = elements_of(pass, solves, doubles, hides);
+    const PassElements elements = elements_of(pass, solves, doubles, hides, nearly);
     problem.factor = elements.factor;
     if (shifted) {  // V is looked at behind the shift before it is stored
       problem.pass = RowPass::apply_gram;
-      problem.sum = elements_of(0, solves, doubles, hides).sum;
+      problem.sum = elements_of(0, solves, doubles, hides, nearly).sum;
       passes.push_back(problem);
     }
     problem.pass = pass == 0                              ? RowPass::gram
@@ -158,8 +178,11 @@ QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine, const
   return simulated(passes, widest, machine, options);
 }
 
-QrPlan simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
-                     const QrOptions& options, Element precision, double condition) {
+QrPlan simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& given, const QrOptions& options,
+                     Element precision, double condition) {
+  const Machine machine =
+      with_cache_budget(given, options, problem_of(m, n, given, precision, condition),
+                        {{.pass = RowPass::apply_gram}});
   RowProblem problem = problem_of(m, n, machine, precision, condition);
   problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
   const double once =

@@ -55,6 +55,9 @@ struct Limits<float> {
   static constexpr double kSquareMax = 0x1p120;
 };
 
+/// Columns up to this condition, by a wide Gram matrix, are solved for in T.
+inline constexpr double kNearlyOrthonormal = 8;
+
 /// How far squares of singular values of n unit columns may be from those of a wide Gram matrix and
 /// its factor: 93 units of the digits that sums have, and what the factorization rounds.
 template <class T>

@@ -218,6 +218,36 @@ TEST(QrPlan, IsWhatIsExecuted) {
   }
 }
 
+/// Where no memory was named CPUs go by what their caches hold, which a plan knows; and what is
+/// nearly orthonormal is solved for in its own precision.
+TEST(QrPlan, WithoutABudgetIsWhatIsExecutedOnCpus) {
+  for (const auto& [rows, columns] :
+       {std::pair<std::int64_t, std::int64_t>{150001, 20}, {40001, 40}, {3000, 7}}) {
+    for (const double condition : {1.0, 1e3, 1e12}) {
+      if (test::kSanitized && (rows > 100000) != (condition == 1.0)) continue;
+      const Tall v = condition == 1 ? test::random_tall(rows, columns, 6)
+                                    : test::with_condition(rows, columns, condition, 6);
+      Tall q(rows, columns);
+      Tall r(columns, columns);
+      QrOptions options = test::plain();
+      options.run.device_memory_bytes = 0;
+      options.run.devices = "host:1";
+      const QrInfo info = qr(TallInput<double>{.view = v.view()}, q.view(), r.view(), options);
+      Machine machine = detect_machine("host:1", 0);
+      machine.devices[0].compute_queues = options.run.compute_queues;
+      const RunReport plan =
+          simulate_qr(rows, columns, machine, options, Element::fp64, condition).report;
+      SCOPED_TRACE(std::to_string(rows) + " by " + std::to_string(columns) + ", condition " +
+                   std::to_string(condition));
+      EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic);
+      EXPECT_EQ(plan.planned_traffic.floor_bytes, info.report.planned_traffic.floor_bytes);
+      EXPECT_EQ(plan.tasks, info.report.tasks);
+      EXPECT_NEAR(plan.predicted_seconds.value(), info.report.predicted_seconds.value(),
+                  1e-6 * plan.predicted_seconds.value());
+    }
+  }
+}
+
 TEST(QrPlan, OfRAloneIsWhatIsExecuted) {
   for (const double condition : {1e12, 1e17}) {
     for (const std::int64_t budget : {3 << 20, 64 << 20}) {
