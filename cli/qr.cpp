@@ -367,7 +367,7 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
 
 void add_lstsq(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("lstsq", "least squares: x that minimizes |b - A x|, in one pass over A");
+      app.add_subcommand("lstsq", "least squares: x that minimizes |b - A x|, for a tall A");
   add_examples(*verb, {"strata lstsq A.npy b.npy -o x.npy"});
   auto a = std::make_shared<LstsqArguments>();
   common.add_run_options(*verb);
