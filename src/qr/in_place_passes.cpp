@@ -68,6 +68,9 @@ class StagedBlocks {
     for (std::size_t d = 0; d < sites.size(); ++d)
       next_.push_back(bytes[d] > 0 ? sites[d]->staging(bytes[d]) : nullptr);
   }
+  void issue(IssuedProgram& issued) {
+    issued.issue([this](const Program::Entry& entry, Queue& queue) { copy(entry, queue); });
+  }
   void copy(const Program::Entry& entry, Queue& queue) {
     for (const PlacedBlock& block : program_.blocks(entry)) {
       const std::int64_t bytes = blocks_.bytes(block.id);
@@ -434,7 +437,7 @@ RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<
   const double planning = planned ? seconds(begin) : 0;
   const Drained drained(lanes);
   IssuedProgram issued(program, lanes, IssuedProgram::Times::ends);
-  issued.issue([&](const Program::Entry& entry, Queue& queue) { staged.copy(entry, queue); });
+  staged.issue(issued);
   if (data.meanwhile) data.meanwhile();
   issued.wait(progress_, "qr");
   std::vector<PartTree::Join> late;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.hpp"
@@ -102,6 +103,7 @@ QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowPro
       bytes = std::max(bytes, plan.layout().device(d).arena_bytes);
     }
   }
+  const std::vector<Residency::Node> reserved = residency.devices;
   QrPlan plan;
   for (std::size_t pass = 0; pass < passes.size(); ++pass) {
     const RowProblem& problem = passes[pass];
@@ -114,6 +116,9 @@ QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowPro
     planned.tile = block_rows(problem);
     planned.floor_bytes = floor_of(problem, planned.plan->schedule().blocks, pass == 0);
     residency = planned.plan->end();
+    for (std::size_t d = 0; d < reserved.size(); ++d)  // arenas do not shrink
+      residency.devices[d].arena_bytes =
+          std::max(residency.devices[d].arena_bytes, reserved[d].arena_bytes);
     RunReport report = make_simulated_report(std::move(planned));
     plan.passes.push_back(
         {name_of(problem), report.planned_traffic, report.predicted_seconds.value_or(0)});

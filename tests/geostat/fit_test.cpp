@@ -187,7 +187,9 @@ TEST_F(SimulatedField, BeginsOnASampleAndReachesWhatASearchFromElsewhereReaches)
   EXPECT_TRUE(direct.stages.empty());
   EXPECT_LT(staged.evaluations, direct.evaluations);
   // Counted on these 400 points; those of sanitized tests are another set.
-  if (!test::kSanitized) EXPECT_LT(staged.evaluations, 80) << "what it took without samples";
+  if (!test::kSanitized) {
+    EXPECT_LT(staged.evaluations, 80) << "what it took without samples";
+  }
   // A thousandth of the tolerance for each observation.
   EXPECT_NEAR(staged.likelihood.log_likelihood, direct.likelihood.log_likelihood, 1e-4);
   EXPECT_NEAR(staged.parameters.range / direct.parameters.range, 1, 0.01);

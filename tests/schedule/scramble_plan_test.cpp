@@ -335,7 +335,7 @@ TEST(ResidentPlan, IsProvenAndSoIsThePlanThatGoesOn) {
         ASSERT_FALSE(made.contains(flat.operands[0])) << "it is on some device";
         ASSERT_FALSE(there) << "the caller has it";
       }
-      if (flat.step.kind == StepKind::peer) ASSERT_FALSE(there) << "it is on one device";
+      ASSERT_FALSE(there && flat.step.kind == StepKind::peer) << "it is on one device";
       placed += flat.step.kind == StepKind::compute && there ? 1 : 0;
       if (flat.step.kind != StepKind::compute) continue;
       const Operation& operation = *flat.step.operation;
