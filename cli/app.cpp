@@ -29,6 +29,7 @@ volatile std::sig_atomic_t interrupted = 0;
 volatile std::sig_atomic_t writing = 0;
 volatile std::sig_atomic_t written = 0;
 volatile std::sig_atomic_t progress_shown = 0;
+volatile std::sig_atomic_t told = 0;
 
 /// How long an orderly end may take, of work and of writing files.
 constexpr long kPatienceMicroseconds = 999'999;
@@ -40,7 +41,7 @@ void end_at_once() {
   constexpr std::string_view kText = "strata: cancelled\n";
   ssize_t ignored = 0;
   if (progress_shown != 0) ignored = ::write(STDERR_FILENO, kWipe.data(), kWipe.size());
-  ignored += ::write(STDERR_FILENO, kText.data(), kText.size());
+  if (told == 0) ignored += ::write(STDERR_FILENO, kText.data(), kText.size());
   static_cast<void>(ignored);
   _exit(kCancelled);
 }
@@ -141,6 +142,8 @@ void watch_interrupt() {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing
   stop_writing_when([] { return interrupted != 0; });
 }
+
+void note_told() { told = 1; }
 
 void check_interrupt() {
   if (interrupted != 0) throw Error(ErrorKind::cancelled, "cli", "cancelled");

@@ -122,6 +122,8 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<T>& va
 void watch_interrupt();
 /// Throws Error{cancelled} after such a signal; for stretches of work that tell no progress.
 void check_interrupt();
+/// The message of how the command ended is about to be written: what ends it at once says no more.
+void note_told();
 /// The last check_interrupt: from here on files are written.
 void begin_output();
 /// Behind files that were written: they stand, so that a signal that came too late for them changes

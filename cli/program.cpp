@@ -34,6 +34,7 @@ std::string one_line(std::string text) {
 
 int complain(const std::string& message, int status) {
   end_progress();
+  note_told();
   fmt::print(stderr, "strata: {}\n", one_line(message));
   return status;
 }
