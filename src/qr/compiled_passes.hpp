@@ -2,8 +2,9 @@
 // CompiledPasses: passes that were planned and compiled, for passes like them.
 //
 // Contract: a pass over a V of the same shape at the same place, with small blocks in the same
-// memory, is not planned again: on a GPU that takes as long as the pass itself where V is small. A
-// few of the last ones are kept, for all threads, without their data.
+// memory, is not planned again: on an H200 that took a quarter of a call for 1,000,000 × 20
+// (bench/results/2026-11-28-h200-qr-in-place.md). A few of the last ones are kept, for all threads,
+// without their data.
 
 #include <cstdint>
 #include <list>

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -193,7 +193,7 @@ Machine machine_of(const std::vector<DeviceSite*>& sites, int queues) {
   return machine;
 }
 
-/// Whether it is a pass of TSQR, whose triangles stay: the bytes that they take on each site.
+/// What the triangles of a pass of TSQR take on each site, in bytes; 0 for another pass.
 std::int64_t bytes_of_triangles(const RowProblem& problem, const BlockTable& blocks) {
   const bool up = problem.pass == RowPass::triangles;
   if (!up && problem.pass != RowPass::orthogonal) return 0;
@@ -261,7 +261,7 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
   problem.late_sums_elsewhere =
       parts_.size() > 1 && (adds_up(problem.pass) || problem.pass == RowPass::inner_columns ||
                             problem.pass == RowPass::count_gram);
-  // What one queue of a device has copied from another device the other queue does not know of.
+  // A second queue where no task needs what another device has: elsewhere it was not measured.
   const bool alone = problem.late_sums_elsewhere || problem.pass == RowPass::solve;
   problem.queues_of_part = parts_.size() > 1 && alone ? kQueuesOfPart : 1;
   problem.devices = static_cast<int>(parts_.size()) * queues_of(problem);

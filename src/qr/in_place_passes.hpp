@@ -11,6 +11,7 @@
 // asked while tasks run; Error{cancelled} if it says so.
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "qr/compiled_passes.hpp"

@@ -7,8 +7,8 @@
 // memory that is not page-locked holds up the thread that issues it. Program and queues outlive it;
 // whoever issued it waits for the queues, whatever is thrown meanwhile. Not thread-safe.
 
+#include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "device/device.hpp"
