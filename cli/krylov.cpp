@@ -162,7 +162,8 @@ json numbers(const std::vector<double>& values) {
   return list;
 }
 
-json eigs_json(const EigsInfo& info, const EigsOptions& options) {
+json eigs_json(const EigsInfo& info, const EigsOptions& options,
+               const std::vector<std::string>& without_effect) {
   json object = strata::cli::to_json(info.report);
   json history = json::array();
   for (const EigsCycle& cycle : info.history)
@@ -182,6 +183,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"products", info.products},
                     {"filter_degree", info.filter_degree},
                     {"orthogonality", number(info.orthogonality)},
+                    {"without_effect", without_effect},
                     {"why", info.why},
                     {"factorizations", info.factorizations},
                     {"failed_cholesky", info.failed_cholesky},
@@ -193,7 +195,18 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
   return object;
 }
 
-void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a) {
+/// Which options were given that the method has no use for: those of Lanczos' method where a small
+/// order was taken for a dense matrix.
+std::vector<std::string> without_effect_of(const EigsInfo& info, const EigsArguments& a) {
+  std::vector<std::string> names;
+  for (const auto& options : {a.of_lanczos, a.block.options})
+    for (const CLI::Option* option : options)
+      if (info.dense && option->count() > 0) names.push_back(option->get_name());
+  return names;
+}
+
+void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a,
+                const std::vector<std::string>& without_effect) {
   constexpr std::size_t kShown = 10;
   fmt::print(
       "{} of {} {} eigenvalues of order {} with {}\n", info.converged, a.k, a.which, n,
@@ -205,6 +218,9 @@ void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a) {
     fmt::print("  … {} more with --json or --values\n", info.values.size() - kShown);
   if (!info.dense)
     fmt::print("  cycles            {}\n  products          {}\n", info.restarts, info.products);
+  if (!without_effect.empty())
+    fmt::print("  without effect    {} ({} for --method lanczos)\n",
+               fmt::join(without_effect, ", "), without_effect.size() == 1 ? "it is" : "they are");
   fmt::print("  orthogonality     {:.1e}\n", info.orthogonality);
   print_halo(info.halo);
   print_decisions(info.decisions);
@@ -260,8 +276,9 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
     write_dense(a.vectors, std::as_const(vectors).view().block(0, 0, matrix.rows, count));
   if (count > 0 && !a.values.empty())
     write_dense(a.values, MatrixView<const double>{info.values.data(), count, 1, count}, 1);
-  const int status = finish(common, std::move(data), eigs_json(info, options),
-                            [&] { print_eigs(info, matrix.rows, a); });
+  const std::vector<std::string> without_effect = without_effect_of(info, a);
+  const int status = finish(common, std::move(data), eigs_json(info, options, without_effect),
+                            [&] { print_eigs(info, matrix.rows, a, without_effect); });
   if (info.ok) return status;
   fmt::print(stderr, "strata: eigs: {}\n", info.why);
   return kNumbersSaidNo;

@@ -256,6 +256,12 @@ class TidyTest(unittest.TestCase):
         self.expect_finding({"src/run/a.hpp": TOP + "#include <regex>\ninline std::regex r;\n"},
                             "src/run/a.hpp:4: std::regex is not in the table", headers=True)
 
+    def test_what_headers_use_of_others(self):
+        uses = TOP + "%sinline auto f() { return fmt::format(\"a\"); }\n"
+        self.expect_clean({"src/run/a.hpp": uses % "#include <fmt/core.h>\n"}, headers=True)
+        self.expect_finding({"src/run/a.hpp": uses % ""},
+                            "src/run/a.hpp:3: does not compile alone: fmt:: without <fmt/format.h>", headers=True)
+
 
 if __name__ == "__main__":
     unittest.main()

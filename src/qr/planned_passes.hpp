@@ -15,14 +15,6 @@
 
 namespace strata {
 
-/// The memory of each device that passes go by on CPUs where none was asked for, in bytes; 0: that
-/// of the machine. widest: as PlannedPasses has it, with the elements of a matrix.
-[[nodiscard]] std::int64_t cache_budget(const Options& options, const Machine& machine,
-                                        std::vector<RowProblem> widest);
-/// The least bytes of a pass: what of V is not on the devices, the first time, and what is written.
-[[nodiscard]] std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks,
-                                    bool first);
-
 /// The least bytes of a pass: V where it is read for the first time, what is written, and what lies
 /// beside it.
 [[nodiscard]] std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks,

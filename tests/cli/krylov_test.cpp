@@ -242,6 +242,24 @@ TEST_F(CliKrylov, AnOptionThatTheMethodDoesNotHeedIsRefused) {
   }
 }
 
+TEST_F(CliKrylov, TellsWhichOptionsASmallOrderHasNoUseFor) {
+  const Words eigs{"eigs", path("S.mtx"), "--k", "2"};
+  const Words asked{"--restarts-max", "5", "--no-filter", "--natural-order"};
+  const Words lanczos{"--method", "lanczos"};
+  const auto told = [&](const Words& more) {
+    return json::parse(strata(eigs + more + Words{"--json"}).out)["eigs"]["without_effect"];
+  };
+  EXPECT_EQ(told({}), json::array());
+  EXPECT_EQ(told(asked), json({"--restarts-max", "--no-filter", "--natural-order"}));
+  EXPECT_EQ(told(asked + lanczos), json::array());
+  EXPECT_EQ(strata(eigs).out.find("without effect"), std::string::npos);
+  const std::string text = strata(eigs + asked).out;
+  EXPECT_NE(text.find("without effect    --restarts-max, --no-filter, --natural-order (they are "
+                      "for --method lanczos)"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(CliKrylov, FindsAllEigenvalues) {
   for (const std::int64_t n : {1, 3}) {
     std::ofstream file(path("I.mtx"));
