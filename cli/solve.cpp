@@ -108,9 +108,10 @@ std::array<bool, 2> triangles_held(const MatrixFile& file) {
 
 /// Throws Error{numerical} naming the first pair that differs by more than rounding, in blocks that
 /// stay in the cache. What rounding is depends on the numbers in the file: a matrix that was made
-/// with 24 bits is symmetric to 24 bits.
+/// with 24 bits is symmetric to 24 bits. Returns whether any pair differs.
 template <class T>
-void check_symmetric(const MatrixFile& file) {
+bool check_symmetric(const MatrixFile& file) {
+  bool differs = false;
   const MatrixView<const T> a = file.stored<T>();
   constexpr std::int64_t kBlock = 64;
   constexpr double kTolerance =
@@ -131,13 +132,14 @@ void check_symmetric(const MatrixFile& file) {
     for (std::int64_t ib = jb; ib < a.rows; ib += kBlock) {
       for (std::int64_t j = jb; j < std::min(jb + kBlock, a.cols); ++j) {
         for (std::int64_t i = std::max(ib, j + 1); i < std::min(ib + kBlock, a.rows); ++i) {
-          if (a(i, j) != a(j, i) &&
-              !is_symmetric_pair(a(i, j), a(j, i), a(i, i), a(j, j), kTolerance))
-            complain(i, j);
+          if (a(i, j) == a(j, i)) continue;
+          differs = true;
+          if (!is_symmetric_pair(a(i, j), a(j, i), a(i, i), a(j, j), kTolerance)) complain(i, j);
         }
       }
     }
   }
+  return differs;
 }
 
 /// --triangle: there has to be something in it if there is in the other one.
@@ -149,17 +151,20 @@ void check_triangle(const MatrixFile& file, const std::string& triangle) {
           triangle == "lower" ? "below" : "above");
 }
 
-void check_system(const MatrixFile& a, const MatrixFile& b, const std::string& triangle) {
+/// Whether elements of A that mirror each other differ by rounding, where both are taken.
+bool check_system(const MatrixFile& a, const MatrixFile& b, const std::string& triangle) {
   require(a.rows() == a.cols(), ErrorKind::misuse, "solve", "{}: a {} by {} matrix is not square",
           a.path(), a.rows(), a.cols());
   const bool single = a.precision() == Element::fp32;
+  bool differs = false;
   if (triangle.empty()) {
-    single ? check_symmetric<float>(a) : check_symmetric<double>(a);
+    differs = single ? check_symmetric<float>(a) : check_symmetric<double>(a);
   } else {
     single ? check_triangle<float>(a, triangle) : check_triangle<double>(a, triangle);
   }
   require(b.rows() == a.rows(), ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}",
           b.path(), b.rows(), a.path(), a.rows());
+  return differs;
 }
 
 /// The precision that was asked for; for auto fp32 only if both files hold it: fp64 holds whatever
@@ -198,12 +203,15 @@ DenseMatrix<T> transposed(MatrixView<const T> a) {
 /// A solution in T of A as it is stored, or as it was widened.
 template <class T, class A>
 int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& rhs,
-             const SolveArguments& arguments, const CommonOptions& common, const Options& options) {
+             const SolveArguments& arguments, const CommonOptions& common, const Options& options,
+             GivenTriangles given) {
   const std::string& output = arguments.system.output;
-  // The lower triangle of what is stored is what is read.
+  // The lower triangle of what is stored is what is factored; where both differ, rows have to be
+  // those of the file.
   const std::string& triangle = arguments.factor.triangle;
   DenseMatrix<A> copy;
-  if (!triangle.empty() && (triangle == "upper") != matrix.transposed()) {
+  if (triangle.empty() ? given == GivenTriangles::both && matrix.transposed()
+                       : (triangle == "upper") != matrix.transposed()) {
     copy = transposed(a);
     a = std::as_const(copy).view();
   }
@@ -211,7 +219,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   if constexpr (std::is_same_v<T, float>) require_held_in_fp32(b.view(), rhs);
   check_interrupt();
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
-  const SolveResult result = solve(a, b.view(), x.view(), options);
+  const SolveResult result = solve(a, b.view(), x.view(), options, given);
   const Certificate& certificate = result.certificate;
   nlohmann::json object = to_json(result.factor);
   object["factor"] = to_json(certificate.factor);
@@ -244,22 +252,27 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
                fmt::format("is an option of sparse matrices, and {} is dense", matrix.path()));
   const MatrixFile rhs(arguments.system.rhs);
   check_interrupt();
-  check_system(matrix, rhs, arguments.factor.triangle);
+  const GivenTriangles given = check_system(matrix, rhs, arguments.factor.triangle)
+                                   ? GivenTriangles::both
+                                   : GivenTriangles::lower;
   const bool single = matrix.precision() == Element::fp32;
   if (precision_for(arguments.precision, matrix, rhs) == Element::fp32) {
     if (single)
-      return solve_in<float>(matrix.stored<float>(), matrix, rhs, arguments, common, options);
+      return solve_in<float>(matrix.stored<float>(), matrix, rhs, arguments, common, options,
+                             given);
     require_held_in_fp32(matrix.stored<double>(), matrix);
-    return solve_in<float>(matrix.stored<double>(), matrix, rhs, arguments, common, options);
+    return solve_in<float>(matrix.stored<double>(), matrix, rhs, arguments, common, options, given);
   }
   if (!single)
-    return solve_in<double>(matrix.stored<double>(), matrix, rhs, arguments, common, options);
+    return solve_in<double>(matrix.stored<double>(), matrix, rhs, arguments, common, options,
+                            given);
   const MatrixView<const float> narrow = matrix.stored<float>();
   DenseMatrix<double> wide{std::vector<double>(static_cast<std::size_t>(narrow.size())),
                            narrow.rows, narrow.cols};
   for (std::int64_t j = 0; j < narrow.cols; ++j)
     std::copy_n(narrow.column(j), narrow.rows, wide.view().column(j));
-  return solve_in<double>(std::as_const(wide).view(), matrix, rhs, arguments, common, options);
+  return solve_in<double>(std::as_const(wide).view(), matrix, rhs, arguments, common, options,
+                          given);
 }
 
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,

@@ -130,6 +130,8 @@ struct NotDefinite {
   FactorInfo info;
   double shift = 0;
   Element precision = Element::fp64;
+  std::int64_t empty_rows = 0;  ///< that hold nothing but zeros
+  std::int64_t first_empty_row = -1;
 };
 /// How a shift is searched for after a failed factorization of so many operations: by further ones,
 /// where that takes seconds.

@@ -9,6 +9,7 @@
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
@@ -309,7 +310,12 @@ void print_run(const SparseFactorization& f) {
 
 void print_factor(const SparseFactorization& f) {
   const SparseAnalysis& a = f.analysis();
-  if (f.factor.shift() != 0) fmt::print("  shift             {:.6g}\n", f.factor.shift());
+  if (f.factor.shift() != 0)
+    fmt::print("  shift             {:.6g}: of A + shift·I, not of A\n", f.factor.shift());
+  if (f.file.summed.count > 0)
+    fmt::print(
+        "  entries           {} were added to others at their places, the first at ({}, {})\n",
+        f.file.summed.count, f.file.summed.row, f.file.summed.col);
   const bool single = f.factor.precision() == Element::fp32;
   fmt::print("  log determinant   {:.{}g}\n", f.factor.info().log_determinant, single ? 7 : 15);
   fmt::print("  L                 {} entries, {:.4g} flops, in {} as panels\n",
@@ -340,6 +346,23 @@ ReportData report_of(const SparseFactorization& f) {
   return data;
 }
 
+namespace {
+
+/// A row is empty if neither it nor the column that mirrors it holds anything but zeros.
+void count_empty_rows(const SparseMatrix& a, NotDefinite& failure) {
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  std::vector<bool> holds(at(a.rows));
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+      if (a.value[at(k)] != 0) holds[at(i)] = holds[at(a.column[at(k)])] = true;
+  }
+  const auto first = std::find(holds.begin(), holds.end(), false);
+  failure.empty_rows = std::count(first, holds.end(), false);
+  if (failure.empty_rows > 0) failure.first_empty_row = first - holds.begin();
+}
+
+}  // namespace
+
 DefiniteShiftOptions shift_search(double flops) {
   constexpr double kSeconds = 2e10;  // a few of a core
   DefiniteShiftOptions options;
@@ -367,6 +390,7 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
                         const DefiniteShift& shift, json object) {
   const FactorInfo& info = failure.info;
   add_to_json(shift, object);
+  object["empty_rows"] = failure.empty_rows;
   end_progress();
   if (common.json) fmt::print("{}\n", object.dump(2));
   const bool single = failure.precision == Element::fp32;
@@ -375,8 +399,17 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
   if (single) what += " in fp32";
   std::string advice = "; no shift that a double can hold would make it so";
   if (std::isfinite(shift.shift))
-    advice = fmt::format("; --shift {} would make it so ({})", shift.shift, known_by(shift));
-  if (shift.proven) advice += ", and 'strata shift' finds a smaller one";
+    advice = fmt::format(
+        "; --shift {} would make it so ({}), and what is computed then is that of A + shift·I",
+        shift.shift, known_by(shift));
+  if (shift.proven) advice += "; 'strata shift' finds a smaller one";
+  if (failure.empty_rows > 0)
+    advice = fmt::format(
+                 "; {} of its rows {} nothing but zeros, row {} the first: leave out such rows and "
+                 "columns, or put 1 on their diagonal",
+                 failure.empty_rows, failure.empty_rows == 1 ? "holds" : "hold",
+                 failure.first_empty_row) +
+             advice;
   if (shift.least_row >= 0 && shift.least_diagonal <= 0) {
     advice =
         fmt::format("; the diagonal has {:.6g} in row {}", shift.least_diagonal, shift.least_row) +
@@ -392,8 +425,9 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
 }
 
 int report_not_definite(const CommonOptions& common, SparseFactorization& f, json object) {
-  const NotDefinite failure{
+  NotDefinite failure{
       .info = f.factor.info(), .shift = f.factor.shift(), .precision = f.factor.precision()};
+  count_empty_rows(f.file.matrix, failure);
   const DefiniteShift shift =
       definite_shift(f.factor, f.file.matrix, shift_search(f.analysis().counts.flops));
   return report_not_definite(common, failure, shift, std::move(object));

@@ -40,8 +40,10 @@ Certificate solve_with(const SparseFactorization& f, bool known, double scaled_c
 
 void print_solve(const SparseFactorization& f, const Certificate& c, bool known,
                  std::int64_t columns) {
-  fmt::print("solved {} unknowns, {} right-hand sides, by a sparse factor in {}\n", f.factor.n(),
-             columns, to_string(f.factor.precision()));
+  const std::string system =
+      f.factor.shift() == 0 ? "" : fmt::format(" of (A + {:.6g}·I)·x = b", f.factor.shift());
+  fmt::print("solved {} unknowns{}, {} right-hand sides, by a sparse factor in {}\n", f.factor.n(),
+             system, columns, to_string(f.factor.precision()));
   if (!known) return fmt::print("  backward error    unknown: it takes A, which --matrix names\n");
   print_certificate(c);
   fmt::print("  refinement steps  {}\n", c.refinement_steps);
@@ -140,6 +142,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double condition = system.condition ? f.factor.condition(f.file.matrix) : 0;
   object["certificate"] = to_json(certificate);
+  object["certificate"]["of"] = f.factor.shift() == 0 ? "A" : "A + shift*I";
   add_to_json(quality, object);
   const SolutionCheck check{certificate, b.rows, quality.singular, true};
   if (known) add_to_json(check, object);

@@ -103,6 +103,14 @@ struct SolveResult {
   RunReport solve;
 };
 
+/// What of a symmetric A is read.
+enum class GivenTriangles : std::uint8_t {
+  lower,  ///< the elements on and below the diagonal
+  /// All. Elements that mirror each other may differ by rounding: what is factored is the lower
+  /// triangle, but residuals, so X and the certificate, are those of A as it is given.
+  both,
+};
+
 /// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is not positive
 /// definite, X is left as it was and certificate.factor.ok is false. One step of iterative
 /// refinement is taken if it improves, further ones, with residuals in double-double, where
@@ -112,13 +120,17 @@ struct SolveResult {
 /// ends of the range, a power of two times it is solved with. Elements of X that leave the range
 /// all the same are not finite, and then backward_error is NaN. The condition takes a few solves.
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                                MatrixView<double> x, const Options& options = {});
+                                MatrixView<double> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const float> b,
-                                MatrixView<float> x, const Options& options = {});
+                                MatrixView<float> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                                MatrixView<float> x, const Options& options = {});
+                                MatrixView<float> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const double> b,
-                                MatrixView<float> x, const Options& options = {});
+                                MatrixView<float> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a
 /// simulated trace with its predicted seconds (`seconds` is 0: nothing runs). `generated`: the

@@ -284,9 +284,10 @@ struct LeastSquaresInfo {
   std::vector<std::int64_t> dependent_columns;
   double condition = 0;               ///< as of QrInfo
   std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ of x as it is written, for each b_k
-  /// Error of x, relative to the norm of x with the columns of A scaled to length 1: what rounding
-  /// does to x, from the condition, the residual and, where x was refined, the last step. Infinite
-  /// where nothing is known.
+  /// Error of x, relative to the norm of x with the columns of A scaled to length 1, and to the
+  /// largest element of x as it is; the larger of both, and of all b_k. That is what rounding does
+  /// to x, from the condition, the residual and, where x was refined, the last step. Infinite where
+  /// nothing is known.
   double error_bound = 0;
   int refinements = 0;  ///< each read A and b once more, on the host
   /// R of A (n × n, column-major, zeros below the diagonal) and Qᵀb = R·x (n × k): RᵀR = AᵀA. Rows

@@ -31,8 +31,8 @@ struct SummedEntries {
   std::int64_t col = -1;
 };
 
-/// The matrix with value[k] at (row[k], col[k]), in any order; entries at one place are summed in
-/// the order in which they come, and counted in `summed`.
+/// The matrix with value[k] at (row[k], col[k]), in any order; entries at one place are summed,
+/// which rounds about once whatever their order, and counted in `summed`.
 [[nodiscard]] SparseMatrix sparse_from_entries(std::int64_t rows, std::int64_t cols,
                                                std::span<const std::int64_t> row,
                                                std::span<const std::int64_t> col,
@@ -46,8 +46,8 @@ enum class Compressed : std::uint8_t {
 };
 
 /// The matrix whose row, or column, i has the entries start[i] … start[i + 1] − 1 of `index` (the
-/// columns, or the rows) and `value`, 0-based, in any order. Entries at one place are summed in the
-/// order in which they come. Throws Error{misuse} naming the entry for an index out of range, and
+/// columns, or the rows) and `value`, 0-based, in any order. Entries at one place are summed as
+/// above. Throws Error{misuse} naming the entry for an index out of range, and
 /// beyond 2^31 − 1 rows or columns.
 [[nodiscard]] SparseMatrix sparse_from_compressed(std::int64_t rows, std::int64_t cols,
                                                   std::span<const std::int32_t> start,

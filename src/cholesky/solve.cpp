@@ -51,12 +51,13 @@ void copy_columns(MatrixView<const From> from, MatrixView<To> to) {
                    [](From value) { return static_cast<To>(value); });
 }
 
-/// 2^(−exponent)·A, its lower triangle.
+/// 2^(−exponent)·A, of what is given.
 template <class T>
-OwnedColumns<T> divided(MatrixView<const T> a, int exponent) {
+OwnedColumns<T> divided(MatrixView<const T> a, int exponent, GivenTriangles given) {
   OwnedColumns<T> copy{a.rows, a.cols};
   for (std::int64_t j = 0; j < a.cols; ++j)
-    for (std::int64_t i = j; i < a.rows; ++i) copy.view()(i, j) = std::scalbn(a(i, j), -exponent);
+    for (std::int64_t i = given == GivenTriangles::both ? 0 : j; i < a.rows; ++i)
+      copy.view()(i, j) = std::scalbn(a(i, j), -exponent);
   return copy;
 }
 
@@ -102,6 +103,12 @@ struct System {
   MatrixView<const double> b;
   std::vector<int> back;  ///< by column: x times 2 to this is the solution of what was given
   Loss loss;
+  GivenTriangles given = GivenTriangles::lower;
+
+  /// R ← R − E·X of elements that mirror each other and differ.
+  void subtract_differences(MatrixView<const double> x, MatrixView<double> r) const {
+    if (given == GivenTriangles::both) subtract_asymmetry(a, x, r);
+  }
 };
 
 using Columns = OwnedColumns<double>;
@@ -124,6 +131,7 @@ Measured measure(const System<A>& system, MatrixView<const double> x,
     m.r.insert(m.r.end(), system.b.column(j), system.b.column(j) + n);
   const MatrixView<double> r{m.r.data(), n, x.cols, ld};
   symmetric_residual(system.a, x, r);
+  system.subtract_differences(x, r);
   // |A|·[|x|, ones, diag(A)^(−1/2)]
   DenseBlock vectors(n, x.cols + 2);
   for (std::int64_t j = 0; j < x.cols; ++j)
@@ -294,8 +302,9 @@ class NearerSolution {
  private:
   Columns correction(MatrixView<const double> b, MatrixView<const double> x) {
     std::vector<double> r(at(x.rows));
-    symmetric_residual_dd(system_.a, b, x,
-                          {r.data(), x.rows, 1, std::max<std::int64_t>(x.rows, 1)});
+    const MatrixView<double> residual{r.data(), x.rows, 1, std::max<std::int64_t>(x.rows, 1)};
+    symmetric_residual_dd(system_.a, b, x, residual);
+    system_.subtract_differences(x, residual);
     return solved<T>(factor_, r, 1, result_);
   }
   /// max |v_i|/D_i.
@@ -342,7 +351,9 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<double>
   const double inverse_norm = scaled_inverse_norm<T>(factor, scale, result);
   c.scaled_condition = x.rows == 0 ? 1 : m.condition_norm * inverse_norm;
   // The factor's S⁻¹ is that of a matrix nearby.
-  const double nearby = 2 * c.scaled_condition * ulp;
+  const double asymmetry =
+      system.given == GivenTriangles::both ? scaled_asymmetry(system.a, scale) : 0;
+  const double nearby = 2 * c.scaled_condition * (ulp + asymmetry);
   const double inflated =
       nearby < 1 ? inverse_norm / (1 - nearby) : std::numeric_limits<double>::infinity();
   std::vector<double> bounds = forward_bounds(m, x, scale, inflated);
@@ -386,11 +397,11 @@ struct Scaled {
   System<A> system;
 
   template <class B>
-  Scaled(MatrixView<const A> a, MatrixView<const B> b)
+  Scaled(MatrixView<const A> a, MatrixView<const B> b, GivenTriangles given)
       : exponent(exponent_out_of_range(largest_diagonal(a), element_of<T>)),
-        system{a, {}, std::vector<int>(at(b.cols), -exponent), {}} {
+        system{a, {}, std::vector<int>(at(b.cols), -exponent), {}, given} {
     if (exponent != 0) {
-      near_a = divided(a, exponent);
+      near_a = divided(a, exponent, given);
       system.a = std::as_const(near_a).view();
       system.loss = loss_of(a, system.a, exponent);
     }
@@ -423,10 +434,10 @@ struct Scaled {
 
 template <class T, class A, class B>
 SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
-                         const Options& options) {
+                         const Options& options, GivenTriangles given) {
   const auto start = std::chrono::steady_clock::now();
   check_solve_shapes(a, b, x);
-  Scaled<T, A> scaled(a, b);
+  Scaled<T, A> scaled(a, b, given);
   const System<A>& system = scaled.system;
   SolveResult result;
   CholeskyFactor factor = cholesky(scaled.factored(), options);
@@ -467,21 +478,21 @@ double solution_error_wanted(Element precision) noexcept {
 }
 
 SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> x,
-                  const Options& options) {
-  return solve_system(a, b, x, options);
+                  const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> x,
-                  const Options& options) {
-  return solve_system(a, b, x, options);
+                  const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
 }
 
 SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<float> x,
-                  const Options& options) {
-  return solve_system(a, b, x, options);
+                  const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const float> a, MatrixView<const double> b, MatrixView<float> x,
-                  const Options& options) {
-  return solve_system(a, b, x, options);
+                  const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
 }
 
 }  // namespace strata

@@ -124,6 +124,43 @@ void residual_dd(MatrixView<const T> a, MatrixView<const double> b, MatrixView<c
   }
 }
 
+/// Calls visit(i, j, difference) for elements above the diagonal that are not those below it, in
+/// blocks of which both sides stay in the cache.
+template <class T, class Visit>
+void for_differences(MatrixView<const T> a, const Visit& visit) {
+  constexpr std::int64_t kSide = 64;
+  for (std::int64_t jb = 0; jb < a.cols; jb += kSide)
+    for (std::int64_t ib = 0; ib <= jb; ib += kSide)
+      for (std::int64_t j = jb; j < std::min(jb + kSide, a.cols); ++j)
+        for (std::int64_t i = ib; i < std::min(ib + kSide, j); ++i)
+          if (a(i, j) != a(j, i))
+            visit(i, j, static_cast<double>(a(i, j)) - static_cast<double>(a(j, i)));
+}
+
+template <class T>
+void subtract_differences(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> r) {
+  for_differences(a, [&](std::int64_t i, std::int64_t j, double difference) {
+    for (std::int64_t c = 0; c < x.cols; ++c) r(i, c) -= difference * x(j, c);
+  });
+}
+
+template <class T>
+double norm_of_differences(MatrixView<const T> a, std::span<const double> scale) {
+  std::vector<double> rows(scale.size());
+  std::vector<double> columns(scale.size());
+  for_differences(a, [&](std::int64_t i, std::int64_t j, double difference) {
+    const auto row = static_cast<std::size_t>(i);
+    const auto column = static_cast<std::size_t>(j);
+    const double scaled = std::abs(difference) * scale[row] * scale[column];
+    rows[row] += scaled;
+    columns[column] += scaled;
+  });
+  double norm = 0;
+  for (const double sum : rows) norm = std::max(norm, sum);
+  for (const double sum : columns) norm = std::max(norm, sum);
+  return norm;
+}
+
 }  // namespace
 
 void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
@@ -203,6 +240,22 @@ double backward_error(double norm_a, MatrixView<const double> b, MatrixView<cons
     worst = std::max(worst, error);
   }
   return worst;
+}
+
+void subtract_asymmetry(MatrixView<const double> a, MatrixView<const double> x,
+                        MatrixView<double> r) {
+  subtract_differences(a, x, r);
+}
+void subtract_asymmetry(MatrixView<const float> a, MatrixView<const double> x,
+                        MatrixView<double> r) {
+  subtract_differences(a, x, r);
+}
+
+double scaled_asymmetry(MatrixView<const double> a, std::span<const double> scale) {
+  return norm_of_differences(a, scale);
+}
+double scaled_asymmetry(MatrixView<const float> a, std::span<const double> scale) {
+  return norm_of_differences(a, scale);
 }
 
 }  // namespace strata

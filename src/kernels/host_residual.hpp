@@ -5,6 +5,8 @@
 // two elements is then exact, so that a residual far below the rounding of its terms has digits.
 // Throws nothing but std::bad_alloc.
 
+#include <span>
+
 #include "strata/matrix_view.hpp"
 
 namespace strata {
@@ -22,6 +24,17 @@ void symmetric_residual_dd(MatrixView<const double> a, MatrixView<const double> 
                            MatrixView<const double> x, MatrixView<double> r);
 void symmetric_residual_dd(MatrixView<const float> a, MatrixView<const double> b,
                            MatrixView<const double> x, MatrixView<double> r);
+
+/// R ← R − E·X, E what elements of A above the diagonal differ by from those below it, that is A
+/// less the symmetric matrix of its lower triangle.
+void subtract_asymmetry(MatrixView<const double> a, MatrixView<const double> x,
+                        MatrixView<double> r);
+void subtract_asymmetry(MatrixView<const float> a, MatrixView<const double> x,
+                        MatrixView<double> r);
+
+/// ‖D·E·D‖ for that E and D = diag(scale): the larger of its norms by rows and by columns.
+[[nodiscard]] double scaled_asymmetry(MatrixView<const double> a, std::span<const double> scale);
+[[nodiscard]] double scaled_asymmetry(MatrixView<const float> a, std::span<const double> scale);
 
 /// Y ← |A|·X, A n × n symmetric by its lower triangle, X >= 0 and Y n × m: with a column of ones
 /// the row sums of |A|, whose largest is ‖A‖∞. The same bits on any number of threads.

@@ -10,16 +10,24 @@
 #include "base/check.hpp"
 #include "base/index.hpp"
 #include "matrix/symmetry.hpp"
+#include "scalar/double_double.hpp"
 
 namespace strata {
 namespace {
 
 constexpr std::int64_t kExtentMax = std::numeric_limits<std::int32_t>::max();
 
-/// Sorts the entries of each row by column, stably, and adds up those of one place.
+/// Sorts the entries of each row by column, stably, and adds up those of one place. What rounding
+/// takes from a sum is added at its end (Neumaier 1974): elements that mirror each other come out
+/// equal whatever the order of their entries.
 void tidy_rows(SparseMatrix& a, SummedEntries* summed = nullptr) {
   std::vector<std::pair<std::int32_t, double>> row;
   std::int64_t kept = 0;
+  double lost = 0;
+  const auto complete = [&] {
+    if (lost != 0 && std::isfinite(lost)) a.value[at(kept - 1)] += lost;
+    lost = 0;
+  };
   std::int64_t begin = 0;
   for (std::int64_t i = 0; i < a.rows; ++i) {
     const std::int64_t end = a.start[at(i + 1)];
@@ -31,16 +39,20 @@ void tidy_rows(SparseMatrix& a, SummedEntries* summed = nullptr) {
     const std::int64_t first = kept;
     for (const auto& [column, value] : row) {
       if (kept > first && a.column[at(kept - 1)] == column) {
-        a.value[at(kept - 1)] += value;
+        const DoubleDouble sum = two_sum(a.value[at(kept - 1)], value);
+        a.value[at(kept - 1)] = sum.hi;
+        lost += sum.lo;
         if (summed != nullptr && summed->count++ == 0) {
           summed->row = i;
           summed->col = column;
         }
         continue;
       }
+      complete();
       a.column[at(kept)] = column;
       a.value[at(kept++)] = value;
     }
+    complete();
     a.start[at(i + 1)] = kept;
   }
   a.column.resize(at(kept));

@@ -38,8 +38,10 @@ using Gram = SquareMatrix<DoubleDouble>;
 using Column = std::vector<DoubleDouble>;
 
 constexpr double kWideUnit = 0x1p-104;
-constexpr double kWanted = 1e-6;  ///< of the error bound
+constexpr double kRounding = 0x1p-52;  ///< of x to doubles, element by element
+constexpr double kWanted = 1e-6;       ///< of the error bound
 constexpr double kContraction = 0.25;
+constexpr double kSettled = 0x1p-40;  ///< of a contraction: what stays is not the factor's
 constexpr int kRefinementsMax = 12;
 constexpr int kLift = 100;  ///< the least double times 2 to this is far from the end of the range
 
@@ -173,16 +175,17 @@ class LeastSquares {
     bool good = false;
     if (!drops) {
       Factor factor = leading_factor(small.r);
-      double worst = 0;
-      for (std::int64_t k = 0; k < b_.cols(); ++k)
-        worst = std::max(worst, substitute(factor, g, small.r, k));
-      info_.error_bound = 0x1p-52 + factor.contraction * (1 + worst) + 0x1p-100 * factor.condition;
+      for (std::int64_t k = 0; k < b_.cols(); ++k) {
+        const double residual = substitute(factor, g, small.r, k);
+        const double off = factor.contraction * (1 + residual) + 0x1p-100 * factor.condition;
+        info_.error_bound = std::max(info_.error_bound, as_written(k, off));
+      }
       good = info_.error_bound <= kWanted;
       if (good) {
         tell(factor);
         residuals_by(g, *runner);
       } else if (factor.contraction < kContraction) {
-        good = refine(factor);
+        good = refine(factor) || factor.contraction < kSettled;
       }
     }
     add_report(runner->take_report());
@@ -316,6 +319,28 @@ class LeastSquares {
     return change > 0 ? 2 * change / length : 0;  // columns have lengths of 1 to a factor of √2
   }
 
+  /// The error of column k of x beside it, of which `off` is known beside its length with columns
+  /// of A scaled, but for rounding to doubles, which elements have beside themselves. It is that
+  /// beside the largest element as it is written where that is more: the column of that element may
+  /// be as much smaller than others as units differ.
+  [[nodiscard]] double as_written(std::int64_t k, double off) {
+    const Column& x = column(k);
+    const double length = length_of(x);
+    if (length == 0 || off == 0) return kRounding + off;
+    int top = std::numeric_limits<int>::min();
+    const auto kept = [&](std::int64_t i) {
+      return !std::binary_search(info_.dependent_columns.begin(), info_.dependent_columns.end(), i);
+    };
+    for (std::int64_t i = 0; i < n(); ++i)
+      if (kept(i)) top = std::max(top, exponent_of(i, k));
+    double largest = 0;
+    for (std::int64_t i = 0; i < n(); ++i)
+      if (kept(i))
+        largest = std::max(largest, std::scalbn(std::abs(x[static_cast<std::size_t>(i)].hi),
+                                                exponent_of(i, k) - top));
+    return kRounding + off * std::max(1.0, length / largest);
+  }
+
   // ---- by the R and Q of qr()
 
   /// Whether R alone is enough.
@@ -329,7 +354,12 @@ class LeastSquares {
     Gram r = problem.r();
     const QrInfo found = problem.take_info();
     add_report(found.report);
-    const Factor factor = scaled_factor(std::move(r), found, 2 * spread + spread * spread);
+    // Where V needed no shift R is rounded to doubles.
+    const bool wide = std::any_of(r.values.begin(), r.values.end(),
+                                  [](const DoubleDouble& value) { return value.lo != 0; });
+    const double away = spread + 2 * static_cast<double>(n()) * found.condition *
+                                     (wide ? kWideUnit : kUnitRoundoff);
+    const Factor factor = scaled_factor(std::move(r), found, 2 * away + away * away);
     if (!(factor.contraction < kContraction)) return false;
     for (Column& x : x_) x.assign(static_cast<std::size_t>(n()), DoubleDouble());
     return refine(factor) || std::isfinite(info_.error_bound);
@@ -426,7 +456,7 @@ class LeastSquares {
       factor.substitute_back(z);
       for (std::size_t i = 0; i < z.size(); ++i) column(k)[i] = column(k)[i] + z[i];
       info_.refinements = std::max(info_.refinements, step + 1);
-      const double now = error_behind(factor, change, of.length, column(k));
+      const double now = as_written(k, error_behind(factor, change, of.length, column(k)));
       if (factor.contraction < kContraction) {
         if (!(now < 0.5 * bound)) break;
         bound = now;
@@ -438,22 +468,23 @@ class LeastSquares {
     Column written;
     for (const DoubleDouble& value : column(k)) written.emplace_back(value.hi);
     set_residual(k, residual_products(a_, b_, k, scale_, scale(n() + k), written).length);
-    // So far beside the length of x itself, which says nothing of that of the solution from 1 on.
+    // So far beside x itself, which says nothing of the size of the solution from 1 on.
     return bound < 1 ? bound / (1 - bound) + lost : kInfinity;
   }
 
-  /// The error of x beside its length, behind a step whose R·δ had the length `change`.
+  /// The error of x beside its length, but for rounding to doubles, behind a step whose R·δ had the
+  /// length `change`.
   [[nodiscard]] double error_behind(const Factor& factor, double change, double residual,
                                     const Column& x) const {
     const auto columns = static_cast<double>(n());
     const double length = length_of(x);
-    if (length == 0) return change > 0 || residual > 0 ? 0x1p-52 : 0;
+    if (length == 0) return 0;
     const double solves = columns * 0x1p-100 * factor.condition;
     const double c = factor.contraction + solves;
     if (!(c < 2 * kContraction)) return kInfinity;
     const double of_products =
         kProductsUnit * (columns * (1 + length) + factor.condition * residual) * std::sqrt(columns);
-    return 0x1p-52 + factor.condition * (c / (1 - c) * change + 2 * of_products) / length;
+    return factor.condition * (c / (1 - c) * change + 2 * of_products) / length;
   }
 
   // ---- what is told

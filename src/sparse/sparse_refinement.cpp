@@ -290,11 +290,13 @@ class Refiner {
   std::vector<double> b_, x_, r_, terms_;
 };
 
-Corrections corrections_of(const SparseCholesky& factor, const SparseMatrix& a, double condition) {
+/// Elements that mirror each other and differ are a part of A that M has not.
+Corrections corrections_of(const SparseCholesky& factor, const SparseMatrix& a, double condition,
+                           double asymmetry) {
   constexpr double kTells = 0x1p-4;
   Corrections known;
   known.contraction =
-      2 * condition * (factor.precision() == Element::fp64 ? kUnitRoundoff : 0x1p-24);
+      2 * condition * ((factor.precision() == Element::fp64 ? kUnitRoundoff : 0x1p-24) + asymmetry);
   if (known.contraction <= kTells) return known;
   const double inverse = factor_errors(factor, a).inverse;  // φ/(1 − φ)
   if (std::isinf(inverse)) return {.contraction = 1};
@@ -343,7 +345,8 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
   const double lost = system.loss().relative;
   const double unseen = lost > 0 ? 2 * scaled_condition * system.loss().scaled_norm : 0;
   Refiner refiner(factor, system, unseen, crew);
-  const Corrections known = bounded ? corrections_of(factor, a, scaled_condition) : Corrections{};
+  const Corrections known =
+      bounded ? corrections_of(factor, a, scaled_condition, system.asymmetry()) : Corrections{};
   for (std::int64_t first = 0; first < b.cols; first += kRefinedColumnsAtOnce) {
     const std::int64_t count = std::min(kRefinedColumnsAtOnce, b.cols - first);
     const MatrixView<double> part = x.block(0, first, x.rows, count);

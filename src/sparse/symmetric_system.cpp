@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "scalar/double_double.hpp"
 #include "sparse/pattern.hpp"
@@ -20,7 +21,42 @@ SymmetricSystem::SymmetricSystem(const SparseMatrix& a, double shift, int expone
   for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
     if (i == j) diagonal_[at(i)] += a_->value[at(k)];
   });
+  find_differences();
   if (exponent != 0) find_loss(a, shift, exponent);
+}
+
+void SymmetricSystem::find_differences() {
+  if (is_one_triangle(*a_)) return;
+  const auto row = [this](std::int32_t i) {
+    const auto first = a_->column.begin();
+    return std::pair(first + a_->start[at(i)], first + a_->start[at(i + 1)]);
+  };
+  for (std::int32_t i = 0; i < n(); ++i) {
+    for (std::int64_t k = a_->start[at(i)]; k < a_->start[at(i + 1)]; ++k) {
+      const std::int32_t j = a_->column[at(k)];
+      if (j <= i) continue;
+      const auto [begin, end] = row(j);
+      const auto mirrored = std::lower_bound(begin, end, i);
+      const bool there = mirrored != end && *mirrored == i;
+      const double below = there ? a_->value[at(mirrored - a_->column.begin())] : 0;
+      if (const double more = a_->value[at(k)] - below; more != 0)
+        differences_.push_back({i, j, more});
+    }
+  }
+}
+
+double SymmetricSystem::asymmetry() const {
+  if (differences_.empty()) return 0;
+  const std::vector<double> root = roots();
+  std::vector<double> of_row(at(n()));
+  std::vector<double> of_column(at(n()));
+  for (const Difference& d : differences_) {
+    const double scaled = std::abs(d.value) / root[at(d.row)] / root[at(d.col)];
+    of_row[at(d.row)] += scaled;
+    of_column[at(d.col)] += scaled;
+  }
+  return std::max(*std::max_element(of_row.begin(), of_row.end()),
+                  *std::max_element(of_column.begin(), of_column.end()));
 }
 
 void SymmetricSystem::find_loss(const SparseMatrix& a, double shift, int exponent) {
@@ -84,6 +120,8 @@ void SymmetricSystem::residual(const double* b, const double* x, double* r, doub
     terms[i] += std::abs(value * x[j]);
     terms[j] += std::abs(value * x[i]);
   });
+  for (const Difference& d : differences_)
+    sum[at(d.row)] = sum[at(d.row)] - two_product(d.value, x[d.col]);
   for (std::int64_t i = 0; i < n(); ++i) r[i] = sum[at(i)].hi;
 }
 
@@ -97,6 +135,8 @@ void SymmetricSystem::multiply(MatrixView<const double> v, MatrixView<double> y)
       sum[at(i)] = sum[at(i)] + two_product(value, x[j]);
       if (i != j) sum[at(j)] = sum[at(j)] + two_product(value, x[i]);
     });
+    for (const Difference& d : differences_)
+      sum[at(d.row)] = sum[at(d.row)] + two_product(d.value, x[d.col]);
     for (std::int64_t i = 0; i < n(); ++i) y(i, c) = sum[at(i)].hi;
   }
 }

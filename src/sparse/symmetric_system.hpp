@@ -2,8 +2,11 @@
 // SymmetricSystem: products with A + shift·I and residuals, in double-double.
 //
 // Contract: A is given as analyze() takes it, and outlives this; nothing is copied unless A is
-// multiplied by a power of two. Pure host code; const calls may come from several threads.
+// multiplied by a power of two. Where both triangles are given, and elements that mirror each other
+// differ by rounding, products are those of A as it is given, though a factor is that of the
+// triangle below the diagonal. Pure host code; const calls may come from several threads.
 
+#include <cstdint>
 #include <vector>
 
 #include "strata/matrix_view.hpp"
@@ -37,18 +40,30 @@ class SymmetricSystem {
   };
   [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
 
+  /// ‖·‖ of what elements above the diagonal differ by from those below it, divided by roots of the
+  /// diagonal: the larger of the norms of rows and columns.
+  [[nodiscard]] double asymmetry() const;
+
   /// r ← b − (A + shift·I)·x, summed in double-double, and terms ← |A + shift·I|·|x| + |b|.
   void residual(const double* b, const double* x, double* r, double* terms) const;
   /// Y ← (A + shift·I)·V, summed in double-double.
   void multiply(MatrixView<const double> v, MatrixView<double> y) const;
 
  private:
+  /// By how much an element above the diagonal is more than the one that mirrors it.
+  struct Difference {
+    std::int32_t row = 0;
+    std::int32_t col = 0;
+    double value = 0;
+  };
+  void find_differences();
   void find_loss(const SparseMatrix& a, double shift, int exponent);
 
   SparseMatrix scaled_;  // empty unless there is an exponent
   const SparseMatrix* a_;
   double shift_;
-  std::vector<double> diagonal_;  // of A + shift·I, rounded
+  std::vector<double> diagonal_;         // of A + shift·I, rounded
+  std::vector<Difference> differences_;  // of elements that are not equal
   Loss loss_;
 };
 

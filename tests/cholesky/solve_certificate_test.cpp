@@ -11,6 +11,7 @@
 #include "tests/support/campaign.hpp"
 #include "tests/support/exact_symmetric.hpp"
 #include "tests/support/problems.hpp"
+#include "tests/support/wide_elimination.hpp"
 
 namespace strata {
 namespace {
@@ -272,6 +273,38 @@ TEST(SolveCertificate, InFloatsIsOneOfTheDoublesThatAreGiven) {
         std::all_of(b.begin(), b.end(), [](double x) { return std::abs(x) < 1e30; });
     if (finite && test::ExactCholesky(a).definite()) expect_true_of_doubles<float>(a, b, none);
   }
+}
+
+/// Elements that mirror each other and differ by rounding: with both triangles x and what is said
+/// of it are those of A as it is given.
+TEST(SolveCertificate, IsThatOfBothTriangles) {
+  std::uint64_t told_apart = 0;
+  const std::uint64_t cases = test::campaign(500, 60, 20);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto n = static_cast<std::int64_t>(2 + random_bits(64, seed) % 30);
+    const auto [a, b] = random_problem<double>(n, 9 * random_uniform(62, seed), 0, seed);
+    std::vector<double> symmetric(at(n * n));
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i)
+        symmetric[at(i + j * n)] = a.view()(std::max(i, j), std::min(i, j));
+    const std::vector<double> full = test::nearly_symmetric(symmetric, n, 9e-13, seed);
+    const std::vector<double> right(b.view().column(0), b.view().column(0) + n);
+    std::vector<double> x(at(n));
+    const MatrixView<const double> of_a{full.data(), n, n, n};
+    const Certificate c =
+        solve(of_a, MatrixView<const double>{right.data(), n, 1, n},
+              MatrixView<double>{x.data(), n, 1, n}, host_options(), GivenTriangles::both)
+            .certificate;
+    ASSERT_TRUE(c.factor.ok);
+    const test::WideErrors truth = test::wide_errors(full, right, x);
+    EXPECT_LE(truth.forward, c.forward_error * (1 + 1e-6));
+    EXPECT_NEAR(c.componentwise_backward_error, truth.componentwise,
+                static_cast<double>(n + 2) * 0x1p-53);
+    EXPECT_LE(c.componentwise_backward_error, static_cast<double>(n + 2) * 0x1p-53);
+    told_apart += test::wide_errors(symmetric, right, x).componentwise > 1e-14 ? 1 : 0;
+  }
+  EXPECT_GT(told_apart, cases / 2) << "the other matrix has another solution";
 }
 
 /// Where the range of A takes digits of its small elements, bounds say so.

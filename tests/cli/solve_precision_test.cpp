@@ -9,6 +9,7 @@
 #include "tests/cli/program.hpp"
 #include "tests/support/problems.hpp"
 #include "tests/support/symmetric_kinds.hpp"
+#include "tests/support/wide_elimination.hpp"
 
 namespace strata::test {
 namespace {
@@ -92,6 +93,33 @@ class CliPrecision : public testing::Test {
   DenseMatrix<double> a = to_floats(positive_definite(n, 17));
   DenseMatrix<double> b = to_floats(random_columns(n, 3, 18));
 };
+
+/// Elements that mirror each other and differ by rounding: of [1 1−d; 1−d+e 1]·x = (1, 1) the
+/// solution is (d, d−e)/det, of the transposed matrix (d−e, d)/det.
+TEST_F(CliPrecision, SolvesWhatTheFileHoldsWhereItsTrianglesDiffer) {
+  const double d = 1e-10;
+  const std::vector<double> full{1, (1 - d) + 5e-13, 1 - d, 1};  // by columns
+  const std::vector<double> ones{1, 1};
+  const std::vector<Wide> exact = wide_solution(full, ones);
+  write_npy(path("b.npy"), MatrixView<const double>{ones.data(), 2, 1, 2});
+  write_npy(path("F.npy"), MatrixView<const double>{full.data(), 2, 2, 2});
+  std::ofstream(path("C.npy"), std::ios::binary) << npy_of<double>({full, 2, 2});
+  std::ofstream file(path("A.mtx"));
+  file << "%%MatrixMarket matrix coordinate real general\n2 2 4\n";
+  for (int k = 0; k < 4; ++k)
+    file << k % 2 + 1 << ' ' << k / 2 + 1 << ' ' << fmt::format("{}", full[k]) << '\n';
+  file.close();
+  for (const std::string name : {"F.npy", "C.npy", "A.mtx"}) {
+    SCOPED_TRACE(name);
+    const json object = expect_json(Words{"solve", path(name), path("b.npy"), "-o", path("x.npy")});
+    const DenseMatrix<double> x = read_dense(path("x.npy"));
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto error = static_cast<double>(static_cast<Wide>(x.values[i]) / exact[i] - 1);
+      EXPECT_LE(std::abs(error), object["certificate"]["forward_error"].get<double>() + 1e-15);
+      EXPECT_LE(std::abs(error), 1e-4) << "the transposed matrix is 5e-3 away";
+    }
+  }
+}
 
 TEST_F(CliPrecision, Float32StaysFloat32) {
   expect_solved_in(4, command("A4.npy", "b4.npy") + Words{"--tile", "32"});

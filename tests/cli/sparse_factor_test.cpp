@@ -148,6 +148,8 @@ TEST_F(CliSparseFactor, NotPositiveDefiniteNamesTheRowAndAShift) {
   EXPECT_TRUE(j.at("factor").at("log_determinant").is_null());
   const double shift = j.at("definite_shift").get<double>();
   EXPECT_GT(shift, 3);
+  EXPECT_EQ(j.at("empty_rows"), 0);
+  EXPECT_EQ(outcome.err.find("nothing but zeros"), std::string::npos);
   const json shifted = expect_json(solve() + Words{"--shift", std::to_string(shift)});
   EXPECT_NEAR(shifted.at("shift").get<double>(), shift, 1e-5);
   // A shift that does not suffice is named, and so is the one that would.
@@ -158,7 +160,10 @@ TEST_F(CliSparseFactor, ShiftsAndSavesThem) {
   const std::string shift = "0.75";
   const json j = expect_json(solve() + Words{"--shift", shift});
   EXPECT_EQ(j.at("shift"), 0.75);
+  EXPECT_EQ(j.at("certificate").at("of"), "A + shift*I");
   expect_solution("x.npy", 0.75);
+  expect_pieces(expect_done(solve() + Words{"--shift", shift}),
+                {"unknowns of (A + 0.75·I)·x = b", "of A + shift·I, not of A"});
   const std::string direct = slurp(path("x.npy"));
   expect_done(verb("factor", "A.mtx", "F") + Words{"--shift", shift});
   expect_done(solve("F") + Words{"--matrix", path("A.mtx")});
@@ -176,9 +181,18 @@ TEST_F(CliSparseFactor, EmptyDiagonalsNeedAShift) {
                           std::vector<std::int64_t>{0, 1, 0, 2}, std::vector<double>{2, 0, 1, 2});
   b = random_columns(3, 1, 5);
   write_npy(path("b.npy"), std::as_const(b).view());
-  refuse(solve(), 1, {"not positive definite", "row 1", "pivot is 0"});
+  refuse(solve(), 1,
+         {"not positive definite", "row 1", "pivot is 0",
+          "1 of its rows holds nothing but zeros, row 1 the first", "that of A + shift·I"});
   expect_done(solve() + Words{"--shift", "0.5"});
   expect_solution("x.npy", 0.5);
+  // Rows of which one triangle tells nothing are not empty.
+  (void)scratch.put("A.mtx",
+                    "%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n1 1 2\n2 1 0\n3 1 1\n"
+                    "3 3 -2\n");
+  b = random_columns(4, 1, 5);
+  write_npy(path("b.npy"), std::as_const(b).view());
+  refuse(solve(), 1, {"2 of its rows hold nothing but zeros, row 1 the first"});
 }
 
 TEST_F(CliSparseFactor, TakesAnAnalysis) {

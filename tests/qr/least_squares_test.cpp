@@ -159,18 +159,24 @@ std::optional<std::vector<Many>> exact_solution(const Tall& a, const Tall& b) {
   return x;
 }
 
-/// The error of x beside the exact solution, of columns of length 1.
+/// The error of x beside the exact solution, of columns of length 1 or as they are.
 double true_error(const Tall& a, const std::vector<Many>& exact, const Tall& x) {
   Many wrong = 0;
   Many length = 0;
+  Many most_wrong = 0;
+  Many largest = 0;
   for (std::int64_t j = 0; j < a.cols; ++j) {
     Many square = 0;
     for (std::int64_t i = 0; i < a.rows; ++i) square += Many(a(i, j)) * Many(a(i, j));
     const Many& e = exact[static_cast<std::size_t>(j)];
     wrong += square * (x(j, 0) - e) * (x(j, 0) - e);
     length += square * e * e;
+    most_wrong = std::max(most_wrong, Many(abs(Many(x(j, 0) - e))));
+    largest = std::max(largest, Many(abs(e)));
   }
-  return wrong == 0 ? 0 : static_cast<double>(Many(sqrt(Many(wrong / length))));
+  if (wrong == 0) return 0;
+  return static_cast<double>(
+      std::max(Many(sqrt(Many(wrong / length))), Many(most_wrong / largest)));
 }
 
 /// What is told of x is true of it.
@@ -291,6 +297,23 @@ TEST(LeastSquares, AnXThatLeavesTheRangeIsNoSolution) {
 TEST(LeastSquares, ABoundBesideAWrongXIsNone) {
   const Tall a = test::tall_of_kind(1, 217);
   EXPECT_TRUE(std::isinf(expect_true(a, observations(a, 217)).error_bound));
+}
+
+/// Columns in units that differ by any power of ten: what rounding leaves beside the larger one is
+/// any number in the other's. b is the second column, so x is (0, 1).
+TEST(LeastSquares, ABoundIsOneOfXAsItIsWrittenToo) {
+  for (const int digits : {10, 20, 30, 40, 60, 100}) {
+    SCOPED_TRACE(digits);
+    const Tall noise = test::random_tall(50, 2, 28);
+    Tall a = noise;
+    Tall b(50, 1);
+    for (std::int64_t i = 0; i < 50; ++i) {
+      a(i, 0) *= std::pow(10.0, -digits);
+      b(i, 0) = a(i, 1);
+    }
+    const LeastSquaresInfo info = expect_true(a, b);
+    EXPECT_EQ(info.ok, digits <= 20) << "what cannot be known is not called known";
+  }
 }
 
 TEST(LeastSquares, TakesMoreColumnsThanAKernelHolds) {

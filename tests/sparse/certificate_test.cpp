@@ -15,6 +15,7 @@
 #include "tests/support/campaign.hpp"
 #include "tests/support/epsilon.hpp"
 #include "tests/support/exact_symmetric.hpp"
+#include "tests/support/wide_elimination.hpp"
 
 namespace strata {
 namespace {
@@ -127,6 +128,43 @@ TEST(SparseCertificate, IsNeverBetterThanTheTruth) {
     if (precision == Element::fp32) {
       EXPECT_GT(refined, cases * 2 / 3);
     }
+  }
+}
+
+/// Elements that mirror each other and differ by rounding: x and what is said of it are those of A
+/// as it is given, not of one of its triangles.
+TEST(SparseCertificate, IsThatOfBothTriangles) {
+  for (const Element precision : {Element::fp64, Element::fp32}) {
+    std::uint64_t told_apart = 0;
+    const std::uint64_t cases = test::campaign(500, 60, 20);
+    for (std::uint64_t seed = 0; seed < cases; ++seed) {
+      SCOPED_TRACE(testing::Message() << to_string(precision) << ' ' << seed);
+      const double digits = precision == Element::fp32 ? 4 : 9;
+      SparseMatrix a = test::with_values(test::random_pattern(25, 0.15, seed, test::Give::both),
+                                         seed, std::pow(10.0, -digits * random_uniform(62, seed)));
+      in_units(a, [&](std::int64_t i) {
+        return std::ldexp(1.0, static_cast<int>(12 * random_uniform(seed + 77, at(i))));
+      });
+      const std::vector<double> symmetric = test::dense_of(a);
+      const std::int64_t n = a.rows;
+      const std::vector<double> full = test::nearly_symmetric(symmetric, n, 9e-13, seed);
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+          a.value[at(k)] = full[at(i + a.column[at(k)] * n)];
+      std::vector<double> b(at(n));
+      for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_normal(63 + seed, i);
+      std::vector<double> x(b.size());
+      const Certificate c =
+          solve(a, columns_of(std::as_const(b), n), columns_of(x, n), options_in(precision))
+              .certificate;
+      ASSERT_TRUE(c.factor.ok);
+      const test::WideErrors truth = test::wide_errors(full, b, x);
+      EXPECT_LE(truth.forward, c.forward_error * (1 + 1e-6));
+      EXPECT_NEAR(c.componentwise_backward_error, truth.componentwise, 1e-3 * kEpsilon);
+      EXPECT_LE(c.componentwise_backward_error, 4 * kEpsilon) << "as far as fp64 goes";
+      told_apart += test::wide_errors(symmetric, b, x).forward > 2 * c.forward_error ? 1 : 0;
+    }
+    EXPECT_GT(told_apart, cases / 2) << "the other matrix has another solution";
   }
 }
 
