@@ -204,7 +204,8 @@ struct ColumnRules {
   bool missing = false;
   /// Dates with or without a time of day, as ISO 8601 has them (2026-11-27, 2026-11-27T12:30:00Z);
   /// read as days since 1970-01-01, 00:00 UTC, and UTC where they name no zone. A column holds
-  /// dates or numbers, not both.
+  /// dates or numbers, not both. Refused are numbers all of which are dates without dashes, of more
+  /// than one month (20200131, 20200201), since their differences are no days.
   bool dates = false;
 };
 /// Where an Error{input} comes from that tells of a field without a value.
@@ -216,8 +217,9 @@ inline constexpr const char* kMissingField = "missing";
 /// ("" is a quote inside quotes), also behind blanks; lines end in LF or CRLF. Lines that are empty
 /// or blank and lines that begin with # are skipped; the last such line above the data is the
 /// header if it has as many names as the first row has fields, some of them numbers. Between
-/// semicolons and tabs numbers may have decimal commas, a column all of them or none; what may be
-/// thousands between tabs (1,234, but not 0,123) is refused. UTF-8, its byte order mark ignored, or
+/// semicolons and tabs numbers may have decimal commas. Where any field of the file has one, a
+/// number with a point is refused, since 1.234 may be 1234 there; so is what may be thousands
+/// between tabs (1,234, but not 0,123). UTF-8, its byte order mark ignored, or
 /// UTF-16. Source: RFC 4180. Only the columns that are asked for have to hold numbers. Data rows in
 /// messages count from 1, below the header, lines from 1, the header included.
 class Table {
@@ -232,6 +234,8 @@ class Table {
   [[nodiscard]] std::vector<double> column(std::string_view name, ColumnRules rules = {}) const;
   /// Whether the first value of a column is a date. Throws as column().
   [[nodiscard]] bool has_dates(std::string_view name) const;
+  /// The line of the file, from 1, on which each data row begins. O(bytes of the file).
+  [[nodiscard]] std::vector<std::int64_t> lines() const;
 
   struct State;  ///< private to the library
   explicit Table(std::shared_ptr<const State> state);

@@ -112,6 +112,19 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
+// Which field a message is about; `row` counts from 1.
+struct FieldPlace {
+  std::size_t row = 0;
+  std::size_t begin = 0;  // of the row
+  std::size_t column = 0;
+};
+
+// A field that says something of others.
+struct FieldNote {
+  FieldPlace at;
+  std::string text;
+};
+
 struct Table::State {
   explicit State(FileBytes bytes) : file(std::move(bytes)) {}
 
@@ -131,6 +144,7 @@ struct Table::State {
   char separator = ',';
   std::vector<std::string> names;
   std::vector<std::size_t> row_begin;  // of the data rows
+  std::optional<FieldNote> comma;      // the first decimal comma that was seen, in any column
 };
 
 namespace {
@@ -193,22 +207,39 @@ std::size_t column_of(const Table::State& state, std::string_view name) {
 
 }  // namespace
 
+// Numbers that may be dates without dashes, 20200131 for 2020-01-31: only if all are.
+struct DatesAsNumbers {
+  std::optional<FieldNote> first;
+  std::int64_t month = 0;  // and year, of the first
+  bool months_differ = false;
+  bool other = false;  // a number that is no such date
+
+  void add(double value, const FieldPlace& at) {
+    constexpr double kFirst = 18000101;
+    constexpr double kLast = 21991231;
+    if (other) return;
+    other = !(value >= kFirst && value <= kLast && value == std::floor(value));
+    if (other) return;
+    const auto day = static_cast<std::int64_t>(value);
+    std::string dashed = fmt::format("{:04}-{:02}-{:02}", day / 10000, day / 100 % 100, day % 100);
+    other = !parse_date(dashed);
+    if (!first) {
+      month = day / 100;
+      first = FieldNote{at, std::move(dashed)};
+    }
+    months_differ = months_differ || month != day / 100;
+  }
+};
+
 // What the fields of a column were so far: what is mixed has more than one possible meaning.
 struct ColumnNotes {
   bool number = false;
   bool date = false;
-  bool point = false;  // in a number, where commas may be decimal ones
-  bool comma = false;
+  std::optional<FieldNote> point;  // the first number with one, where commas may be decimal ones
+  DatesAsNumbers dates;
 };
 
 namespace {
-
-/// Which field a message is about; `row` counts from 1.
-struct FieldPlace {
-  std::size_t row = 0;
-  std::size_t begin = 0;  // of the row
-  std::size_t column = 0;
-};
 
 template <class... Args>
 [[noreturn]] void fail_field(const Table::State& state, const FieldPlace& at, const char* where,
@@ -224,6 +255,46 @@ bool may_be_thousands(std::string_view text) {
   const std::size_t comma = text.find(',');
   return text.size() == comma + 4 && comma >= 1 && comma <= 3 && text[0] != '0' &&
          text.find_first_not_of("0123456789,") == std::string_view::npos;
+}
+
+/// The number that a text with one decimal comma is.
+ParsedNumber parse_decimal_comma(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos || text.find('.') != std::string_view::npos)
+    return {0, "is not a number"};
+  std::string with_point(text);
+  with_point[comma] = '.';
+  return parse_number(with_point);
+}
+
+/// Notes the first decimal comma of a file; between tabs one that cannot be one of thousands.
+void note_comma(Table::State& state, const CsvField& field, const FieldPlace& at) {
+  if (state.separator == ',' || state.comma || field.text.find(',') == std::string_view::npos)
+    return;
+  const std::string text(trim(content(field)));
+  if (parse_decimal_comma(text).complaint != nullptr) return;
+  if (state.separator == '\t' && may_be_thousands(text)) return;
+  state.comma = FieldNote{at, text};
+}
+
+/// A point in a file with decimal commas has two possible meanings.
+void check_point(const Table::State& state, const std::optional<FieldNote>& point) {
+  if (!point || !state.comma) return;
+  const FieldPlace& at = state.comma->at;
+  fail_field(state, point->at, "csv",
+             "'{}' has a point, which may be one of thousands, for the file has decimal commas, as "
+             "'{}' in column '{}' (line {}): write a decimal comma, or no point",
+             shown(point->text), shown(state.comma->text), shown(state.names[at.column]),
+             state.line_of(at.begin));
+}
+
+/// Behind the last row: what is told of a column as a whole.
+void check_column(const Table::State& state, const ColumnNotes& notes) {
+  const DatesAsNumbers& dates = notes.dates;
+  if (dates.other || !dates.months_differ) return;
+  fail_field(state, dates.first->at, "csv",
+             "all values are dates without dashes, which as numbers are not days apart: write {}",
+             dates.first->text);
 }
 
 /// What is no number as it stands: a decimal comma, a date, nothing.
@@ -242,21 +313,18 @@ double other_number_in(const Table::State& state, const CsvField& field, const F
       return *date;
     }
   }
-  if (state.separator == ',' || std::count(text.begin(), text.end(), ',') != 1 ||
-      text.find('.') != std::string::npos)
+  if (state.separator == ',' || std::count(text.begin(), text.end(), ',') != 1)
     fail_field(state, at, "csv", "'{}' {}", shown(text), complaint);
-  std::string with_point = text;
-  with_point[with_point.find(',')] = '.';
-  const ParsedNumber number = parse_number(with_point);
+  if (text.find('.') != std::string::npos)
+    fail_field(state, at, "csv", "'{}' {}: write it without separators of thousands", shown(text),
+               complaint);
+  const ParsedNumber number = parse_decimal_comma(text);
   if (number.complaint != nullptr)
     fail_field(state, at, "csv", "'{}' {}", shown(text), number.complaint);
   if (state.separator == '\t' && may_be_thousands(text))
     fail_field(state, at, "csv",
                "the comma of '{}' may be a decimal one or one of thousands: write a point",
                shown(text));
-  notes.comma = true;
-  if (notes.point)
-    fail_field(state, at, "csv", "'{}' has a decimal comma, numbers above it a point", shown(text));
   return number.value;
 }
 
@@ -267,13 +335,13 @@ double number_in(const Table::State& state, const CsvField& field, const FieldPl
   if (number.complaint != nullptr) {
     value = other_number_in(state, field, at, rules, notes, number.complaint);
     if (notes.date || std::isnan(value)) return value;
-  } else if (state.separator != ',' && field.text.find('.') != std::string_view::npos) {
-    notes.point = true;
-    if (notes.comma)
-      fail_field(state, at, "csv", "'{}' has a point, numbers above it a decimal comma",
-                 shown(field.text));
+  } else if (state.separator != ',' && !notes.point &&
+             field.text.find('.') != std::string_view::npos) {
+    notes.point = FieldNote{at, std::string(trim(field.text))};
+    check_point(state, notes.point);
   }
   notes.number = true;
+  if (rules.dates) notes.dates.add(value, at);
   if (notes.date) fail_field(state, at, "csv", "'{}' is a number below dates", shown(field.text));
   return value;
 }
@@ -366,8 +434,12 @@ Table parse_csv(FileBytes file) try {
   const std::string_view text = state->text();
   std::size_t position = read_header(*state);
   while (find_row(text, state->separator, position)) {
+    FieldPlace at{state->row_begin.size() + 1, position, 0};
     const std::size_t begin = position;
-    const std::size_t fields = walk_row(*state, position, [](const CsvField&) {});
+    const std::size_t fields = walk_row(*state, position, [&](const CsvField& field) {
+      note_comma(*state, field, at);
+      ++at.column;
+    });
     state->row_begin.push_back(begin);
     check_fields(*state, state->row_begin.size(), begin, fields);
   }
@@ -398,7 +470,23 @@ std::vector<double> Table::column(std::string_view name, ColumnRules rules) cons
   for (std::size_t row = 0; row < state_->row_begin.size(); ++row)
     values.push_back(number_in(*state_, state_->field(row, column),
                                {row + 1, state_->row_begin[row], column}, rules, notes));
+  check_column(*state_, notes);
   return values;
+}
+
+std::vector<std::int64_t> Table::lines() const {
+  std::vector<std::int64_t> lines;
+  lines.reserve(state_->row_begin.size());
+  const std::string_view text = state_->text();
+  std::int64_t line = 1;
+  std::size_t counted = 0;
+  for (const std::size_t begin : state_->row_begin) {
+    const auto at = [&](std::size_t k) { return text.begin() + static_cast<std::ptrdiff_t>(k); };
+    line += std::count(at(counted), at(begin), '\n');
+    counted = begin;
+    lines.push_back(line);
+  }
+  return lines;
 }
 
 bool Table::has_dates(std::string_view name) const {
@@ -444,106 +532,32 @@ void TableReader::rewind() noexcept {
 std::vector<std::vector<double>> TableReader::next(const std::vector<std::string>& columns,
                                                    std::int64_t rows,
                                                    const std::vector<ColumnRules>& rules) {
-  const Table::State& table = state_->table;
+  Table::State& table = state_->table;
   require(rules.empty() || rules.size() == columns.size(), ErrorKind::misuse, "csv",
           "{} rules for {} columns", rules.size(), columns.size());
   std::vector<std::size_t> index;
   for (const std::string& name : columns) index.push_back(column_of(table, name));
   std::vector<std::vector<double>> values(columns.size());
   std::vector<CsvField> fields;
-  for (std::int64_t r = 0; r < rows && find_row(table.text(), table.separator, state_->position);
-       ++r) {
+  std::int64_t r = 0;
+  for (; r < rows && find_row(table.text(), table.separator, state_->position); ++r) {
     const std::size_t begin = state_->position;
     fields.clear();
-    walk_row(table, state_->position, [&](const CsvField& field) { fields.push_back(field); });
-    check_fields(table, ++state_->rows, begin, fields.size());
+    ++state_->rows;
+    walk_row(table, state_->position, [&](const CsvField& field) {
+      note_comma(table, field, {state_->rows, begin, fields.size()});
+      fields.push_back(field);
+    });
+    check_fields(table, state_->rows, begin, fields.size());
+    for (const std::size_t k : index) check_point(table, state_->notes[k].point);
     for (std::size_t k = 0; k < index.size(); ++k)
       values[k].push_back(number_in(table, fields[index[k]], {state_->rows, begin, index[k]},
                                     rules.empty() ? ColumnRules{} : rules[k],
                                     state_->notes[index[k]]));
   }
+  if (r < rows)
+    for (const std::size_t k : index) check_column(table, state_->notes[k]);
   return values;
-}
-
-namespace {
-
-void append_name(std::string& out, std::string_view name) {
-  const bool plain =
-      name.find_first_of(",;\t#\"\r\n") == std::string_view::npos && trim(name) == name;
-  if (plain && !name.empty()) {
-    out += name;
-    return;
-  }
-  out += '"';
-  for (const char c : name) {
-    if (c == '"') out += c;
-    out += c;
-  }
-  out += '"';
-}
-
-}  // namespace
-
-struct TableWriter::State {
-  State(const std::string& p, const std::vector<std::string>& n)
-      : path(p), names(n), file(open_output(p)) {}
-
-  std::string path;
-  std::vector<std::string> names;
-  OutputFile file;
-};
-
-TableWriter::TableWriter(const std::string& path, const std::vector<std::string>& names) {
-  require(!names.empty(), ErrorKind::misuse, "csv", "{}: there are no columns", path);
-  state_ = std::make_unique<State>(path, names);
-  std::string line;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    if (k > 0) line += ',';
-    append_name(line, names[k]);
-  }
-  line += '\n';
-  state_->file.write(line);
-}
-TableWriter::TableWriter(TableWriter&&) noexcept = default;
-TableWriter& TableWriter::operator=(TableWriter&&) noexcept = default;
-TableWriter::~TableWriter() = default;
-
-void TableWriter::write(const std::vector<std::vector<double>>& columns) {
-  const std::vector<std::string>& names = state_->names;
-  require(names.size() == columns.size(), ErrorKind::misuse, "csv", "{}: {} names for {} columns",
-          state_->path, names.size(), columns.size());
-  const std::size_t rows = columns[0].size();
-  for (std::size_t k = 0; k < columns.size(); ++k) {
-    require(columns[k].size() == rows, ErrorKind::misuse, "csv",
-            "{}: column '{}' has {} rows, column '{}' has {}", state_->path, shown(names[k]),
-            columns[k].size(), shown(names[0]), rows);
-  }
-  std::string line;
-  for (std::size_t row = 0; row < rows; ++row) {
-    line.clear();
-    for (std::size_t k = 0; k < columns.size(); ++k) {
-      if (k > 0) line += ',';
-      append_number(line, columns[k][row]);
-    }
-    line += '\n';
-    state_->file.write(line);
-  }
-}
-
-void TableWriter::close() { state_->file.commit(); }
-
-void write_csv(const std::string& path, const std::vector<std::string>& names,
-               const std::vector<std::vector<double>>& columns) {
-  require(!names.empty() && names.size() == columns.size(), ErrorKind::misuse, "csv",
-          "{}: {} names for {} columns", path, names.size(), columns.size());
-  for (std::size_t k = 0; k < columns.size(); ++k) {
-    require(columns[k].size() == columns[0].size(), ErrorKind::misuse, "csv",
-            "{}: column '{}' has {} rows, column '{}' has {}", path, shown(names[k]),
-            columns[k].size(), shown(names[0]), columns[0].size());
-  }
-  TableWriter writer(path, names);
-  writer.write(columns);
-  writer.close();
 }
 
 }  // namespace strata

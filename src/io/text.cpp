@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -154,7 +155,8 @@ std::optional<std::int64_t> take_day(std::string_view& text) {
   return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-// Seconds since midnight behind T or a blank; 60 for a leap second is taken as the next minute.
+// Seconds since midnight behind T or a blank: 24:00 is the end of the day, and second 60 may be a
+// leap second.
 std::optional<double> take_clock(std::string_view& text) {
   const int hour = take_digits(text, 2);
   const bool first = take_symbol(text, ':');
@@ -171,6 +173,16 @@ std::optional<double> take_clock(std::string_view& text) {
   }
   if (hour == 24 && (minute > 0 || second > 0)) return std::nullopt;
   return hour * 3600.0 + minute * 60.0 + second;
+}
+
+// Whether second 60, which is counted as the next minute, can be a leap second: those are inserted
+// behind 23:59:59 UTC at the end of a month (ITU-R TF.460). `seconds` since midnight, UTC, of
+// `day`.
+bool is_leap_second(std::int64_t day, double seconds) {
+  const double days = std::floor(seconds / 86400);
+  const std::chrono::sys_days next{std::chrono::days{day + static_cast<std::int64_t>(days)}};
+  return seconds - 86400 * days < 1 &&
+         std::chrono::year_month_day{next}.day() == std::chrono::day{1};
 }
 
 // Seconds by which the clock of a zone is ahead of UTC.
@@ -194,10 +206,13 @@ std::optional<double> parse_date(std::string_view text) {
   if (text.empty()) return static_cast<double>(*day);
   if (!take_symbol(text, 'T') && !take_symbol(text, 't') && !take_symbol(text, ' '))
     return std::nullopt;
+  // hh:mm:60
+  const bool sixty = text.size() >= 8 && text.substr(5).starts_with(":60");
   const std::optional<double> clock = take_clock(text);
   if (!clock) return std::nullopt;
   const std::optional<double> zone = take_zone(text);
   if (!zone || !text.empty()) return std::nullopt;
+  if (sixty && !is_leap_second(*day, *clock - *zone)) return std::nullopt;
   return static_cast<double>(*day) + (*clock - *zone) / 86400;
 }
 

@@ -27,7 +27,9 @@ struct ParsedNumber {
 
 /// Days since 1970-01-01, 00:00 UTC, of a date of the proleptic Gregorian calendar that fills
 /// `text`: YYYY-MM-DD, with T or a blank and hh:mm, hh:mm:ss or hh:mm:ss.s behind it, and Z,
-/// ±hh:mm, ±hhmm or ±hh behind that. Without a zone it is UTC. Nothing if it is none. (ISO 8601.)
+/// ±hh:mm, ±hhmm or ±hh behind that. Without a zone it is UTC. 24:00 is the end of the day; second
+/// 60, which counts as the next minute, is for leap seconds: 23:59:60 UTC at the end of a month.
+/// Nothing if it is none. (ISO 8601.)
 [[nodiscard]] std::optional<double> parse_date(std::string_view text);
 
 /// Whether the text says that there is no value: nothing, NA, N/A, #N/A, NaN, null (in any case) or

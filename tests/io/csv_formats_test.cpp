@@ -63,14 +63,13 @@ TEST(CsvFormats, WhatHasTwoMeaningsIsRefused) {
   const struct {
     const char* text;
     const char* says;
-  } cases[] = {
-      {"a;x\n1;0.5\n2;0,5\n", "data row 2 (line 3), column 'x': '0,5' has a decimal comma"},
-      {"a;x\n1;0,5\n2;0.5\n", "data row 2 (line 3), column 'x': '0.5' has a point"},
-      {"a;x\n1;1.234,5\n", "'1.234,5' is not a number"},
-      {"a;x\n1;1,234,5\n", "'1,234,5' is not a number"},
-      {"a\tx\n1\t1,234\n", "'1,234' may be"},
-      {"a\tx\n1\t-12,000\n", "'-12,000' may be"},
-      {"a,x\n1,\"0,5\"\n", "'0,5' is not a number"}};
+  } cases[] = {{"a;x\n1;0.5\n2;0,5\n", "data row 1 (line 2), column 'x': '0.5' has a point"},
+               {"a;x\n1;0,5\n2;0.5\n", "data row 2 (line 3), column 'x': '0.5' has a point"},
+               {"a;x\n1;1.234,5\n", "'1.234,5' is not a number: write it without separators"},
+               {"a;x\n1;1,234,5\n", "'1,234,5' is not a number"},
+               {"a\tx\n1\t1,234\n", "'1,234' may be"},
+               {"a\tx\n1\t-12,000\n", "'-12,000' may be"},
+               {"a,x\n1,\"0,5\"\n", "'0,5' is not a number"}};
   for (const auto& c : cases)
     expect_error(ErrorKind::input, {"t.csv", c.says}, [&] { (void)parse(c.text).column("x"); });
   EXPECT_EQ(parse("a;x\n1;1,234\n2;5\n").column("x"), (Numbers{1.234, 5}));
@@ -80,6 +79,46 @@ TEST(CsvFormats, WhatHasTwoMeaningsIsRefused) {
   EXPECT_EQ(parse("a, km;x\n1,5;2,5\n").column("a, km"), Numbers{1.5});
   // A first row of text makes a comment of what looks like a header.
   EXPECT_EQ(parse("# 1,2\nx,y\n1,2\n").names(), (Names{"x", "y"}));
+}
+
+TEST(CsvFormats, APointInAFileWithDecimalCommasIsRefused) {
+  const Scratch scratch;
+  const struct {
+    const char* text;
+    const char* says;
+    const char* comma;
+  } cases[] = {
+      // In a column of its own, before and behind the comma, which may be in a column of no use.
+      {"a;x\n0,5;1.234\n", "data row 1 (line 2), column 'x': '1.234' has a point",
+       "'0,5' in column 'a' (line 2)"},
+      {"x;a\n1.234;1\n\n2.345;0,5\n", "data row 1 (line 2), column 'x': '1.234' has a point",
+       "'0,5' in column 'a' (line 4)"},
+      {"a;x\n0,5;1\n\n1;-2.5e3\n", "data row 2 (line 4), column 'x': '-2.5e3' has a point",
+       "'0,5' in column 'a' (line 2)"},
+      {"a\tx\n-1,25\t1.234\n", "'1.234' has a point", "'-1,25'"},
+      {"a;x\n\"1,234\";1.234\n", "'1.234' has a point", "'1,234'"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.text);
+    expect_error(ErrorKind::input, {"t.csv", c.says, c.comma, "write a decimal comma"},
+                 [&] { (void)parse(c.text).column("x"); });
+    TableReader reader(scratch.put("t.csv", c.text));
+    expect_error(ErrorKind::input, {"t.csv", c.says, c.comma, "write a decimal comma"}, [&] {
+      while (!reader.next({"x"}, 1)[0].empty()) continue;
+    });
+  }
+  // Points in columns that are of no use, or that are none of numbers; commas that are no decimals.
+  EXPECT_EQ(parse("a;x\n1.234;0,5\n").column("x"), Numbers{0.5});
+  EXPECT_EQ(parse("a;x\n1,2,3;0.5\n").column("x"), Numbers{0.5});
+  EXPECT_EQ(parse("a;x\none, two;0.5\n").column("x"), Numbers{0.5});
+  EXPECT_EQ(parse("a\tx\n1,234\t0.5\n").column("x"), Numbers{0.5});
+  EXPECT_EQ(parse("a,x\n\"1,5\",0.5\n").column("x"), Numbers{0.5});
+  EXPECT_EQ(parse("a;x\n0,5;1970-01-02T00:00:00.0\n").column("x", {.dates = true}), Numbers{1});
+}
+
+TEST(CsvFormats, LinesOfRows) {
+  EXPECT_EQ(parse("# x\n\nx,y\n1,\"a\n\"\n# no\n2,b\r\n3,c").lines(),
+            (std::vector<std::int64_t>{4, 7, 8}));
+  EXPECT_TRUE(parse("x\n").lines().empty());
 }
 
 TEST(CsvFormats, FieldsWithoutAValue) {
@@ -134,6 +173,29 @@ TEST(CsvFormats, Dates) {
   EXPECT_EQ(pieces.next({"t"}, 1, {{.dates = true}})[0], Numbers{1});
   expect_error(ErrorKind::input, {"data row 2", "below dates"},
                [&] { (void)pieces.next({"t"}, 1, {{.dates = true}}); });
+}
+
+TEST(CsvFormats, DatesWithoutDashesAreNoNumbers) {
+  const Scratch scratch;
+  for (const char* text : {"t\n20200131\n20200201\n", "t\n20200131.0\n\n20200131\n20191201\n",
+                           "t\n\n\"20200131\"\n18000228\n"}) {
+    SCOPED_TRACE(text);
+    const Names pieces{"t.csv", "data row 1 (line ", "column 't'", "write 2020-01-31"};
+    const ColumnRules rules{.missing = true, .dates = true};
+    expect_error(ErrorKind::input, pieces, [&] { (void)parse(text).column("t", rules); });
+    EXPECT_EQ(parse(text).column("t", {.missing = true}).back() > 18000000, true);
+    TableReader reader(scratch.put("t.csv", text));
+    expect_error(ErrorKind::input, pieces, [&] {
+      while (!reader.next({"t"}, 1, {rules})[0].empty()) continue;
+    });
+  }
+  // One month, where days are a day apart; a number that is no date; years of another time.
+  for (const char* text :
+       {"t\n20200131\n20200101\n", "t\n20200131\n20200230\n", "t\n20200131\n20201301\n",
+        "t\n20200131\n17991231\n", "t\n20200131\n22000101\n", "t\n20200131\n20200201.5\n",
+        "t\n20200131\n-20200201\n"}) {
+    EXPECT_EQ(parse(text).column("t", {.dates = true})[0], 20200131) << text;
+  }
 }
 
 TEST(CsvFormats, NamesThatWouldBeTakenForFormatsAreQuoted) {
