@@ -175,7 +175,9 @@ void print_head(const PeerOf& peer) {
     fmt::print("peer: cuDSS {}\n", peer.cudss->version());
   else
     fmt::print("peer: cuDSS {}\n", peer.why_no_cudss);
-  fmt::print("seconds, and in brackets those of all threads on a processor\n");
+  fmt::print(
+      "seconds, and in brackets those of all threads on a processor; "
+      "rates by the flops of L, without stored zeros\n");
   fmt::print("{:<22} {:<8} {:>16} {:>16} {:>16} {:>8} {:>16} {:>16} {:>8} {:>6}\n", "", "",
              "analysis", "first factor", "refactor", "GFLOP/s", "solve 1", "solve many", "error",
              "ratio");

@@ -47,7 +47,7 @@ std::vector<const SparseRow*> by_flops(const std::vector<SparseRow>& rows) {
 }
 
 ReportChart rate_chart(const std::vector<const SparseRow*>& rows) {
-  ReportChart chart{"Rates of the methods", "flops with stored zeros", "GFLOP/s", {},
+  ReportChart chart{"Rates of the methods", "flops with stored zeros", "GFLOP/s by them", {},
                     AxisScale::logarithmic, AxisScale::logarithmic};
   for (const SparseRow* row : rows) {
     for (const SparseMethod& method : row->methods) {
@@ -160,7 +160,8 @@ json small_rates_json(const SmallRates& rates) {
 
 void print_methods(const SparseRow& row) {
   if (row.methods.empty()) return;
-  fmt::print("  {:<14}{:>14}{:>16}{:>12}\n", "method", "refactor, s", "on the device", "GFLOP/s");
+  fmt::print("  {:<14}{:>14}{:>16}{:>12} by the flops with stored zeros\n", "method", "refactor, s",
+             "on the device", "GFLOP/s");
   for (const SparseMethod& method : row.methods)
     fmt::print("  {:<14}{:>14.4g}{:>16}{:>12.4g}\n", method.name, method.refactor.seconds,
                method.device_seconds > 0 ? fmt::format("{:.4g}", method.device_seconds) : "",
