@@ -3,7 +3,7 @@
 //
 // Contract: verbs parse, call the public API and print. Exit status: 0 done, 1 the numbers said no,
 // 2 usage, 3 environment or input, 130 cancelled. With --json one object goes to standard output
-// and nothing else does.
+// and nothing else does; nor does text where a result goes there (-o /dev/stdout).
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -142,6 +142,7 @@ struct OutputPath {
 
 /// Throws before any work is done, and leaves nothing behind: Error{storage} if an output, --trace
 /// and --report included, cannot be written; Error{misuse} if it would replace an input or another
+/// output, or is standard output together with --json. finish() heeds an output that is standard
 /// output.
 void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
                    const std::vector<std::string>& inputs);
@@ -163,10 +164,13 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
 
 // ---- text
 
+/// "1 place", "3 places".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 /// The table of planned and measured bytes beside the floor; only the plan's column if nothing ran.
 void print_traffic(const RunReport& report, bool ran = true);
 /// Writes --trace and --report if they were asked for, then prints the results: `object` with
-/// --json, else what `print_text` prints and where the files are. Returns kDone.
+/// --json, else what `print_text` prints and where the files are, on standard error if one of the
+/// files is standard output. Returns kDone.
 int finish(const CommonOptions& common, ReportData data, const nlohmann::json& object,
            const std::function<void()>& print_text);
 

@@ -19,8 +19,8 @@ struct CrossvalArguments {
   std::string output;
 };
 
-void print_crossval(const CrossvalArguments& a, const CrossValidation& result, std::size_t count) {
-  fmt::print("{}: {} observations, {}\n", a.model, count,
+void print_crossval(const CrossvalArguments& a, const CrossValidation& result, std::int64_t count) {
+  fmt::print("{}: {}, {}\n", a.model, counted(count, "observation"),
              a.folds == 0 ? "each predicted from all others"
                           : fmt::format("in {} folds, {}", a.folds,
                                         a.blocks ? "compact blocks" : "at random"));
@@ -67,8 +67,8 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
   }
   if (a.folds == 0) object["inverse"] = to_json(result.inverse);
   ReportData report;
-  report.title = fmt::format("Cross-validation of {} observations of {}", model.points.size(),
-                             file.columns.value);
+  report.title = fmt::format("Cross-validation of {} of {}",
+                             counted(model.points.size(), "observation"), file.columns.value);
   report.subtitle = fmt::format("by the model {}", a.model);
   report.hold_out = ReportHoldOut{
       model.values,       result.mean,       result.standard_error, "",
@@ -91,7 +91,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
     write_csv(a.output, names, columns);
   }
   return finish(common, std::move(report), object,
-                [&] { print_crossval(a, result, model.values.size()); });
+                [&] { print_crossval(a, result, model.points.size()); });
 }
 
 }  // namespace

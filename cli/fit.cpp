@@ -74,31 +74,36 @@ json stages_json(const std::vector<FitStage>& stages) {
   return all;
 }
 
-/// A parameter with its standard error, where there is one.
-void print_parameter(const char* name, double value, double error) {
-  fmt::print("  {:<13}  {:<12}{}\n", name, fmt::format("{:.6g}", value),
-             std::isnan(error) ? "" : fmt::format("  ± {:.2g}", error));
+/// A parameter with its standard error, where there is one, or the bound that it is on.
+void print_parameter(const char* name, double value, double error, const std::string& bound = "") {
+  const std::string beside = std::isnan(error) ? bound : fmt::format("± {:.2g}", error);
+  if (beside.empty()) return fmt::print("  {:<13}  {:.6g}\n", name, value);
+  fmt::print("  {:<13}  {:<12}  {}\n", name, fmt::format("{:.6g}", value), beside);
 }
 
-void print_parameters(const MaternParameters& p, const StandardErrors& errors,
-                      const SeparationEstimates& estimated) {
+void print_parameters(const FitResult& result, const SeparationEstimates& estimated) {
+  const MaternParameters& p = result.parameters;
+  const StandardErrors& errors = result.standard_errors;
+  const auto bound = [&result](const char* name) { return bound_text(result, name); };
   print_parameter("variance", p.variance, errors.variance);
-  print_parameter("range", p.range, errors.range);
-  print_parameter("smoothness", p.smoothness, errors.smoothness);
-  print_parameter("nugget", p.nugget, errors.nugget);
+  print_parameter("range", p.range, errors.range, bound("range"));
+  print_parameter("smoothness", p.smoothness, errors.smoothness, bound("smoothness"));
+  print_parameter("nugget", p.nugget, errors.nugget, bound("noise-ratio"));
   const Separation& s = p.separation;
   if (s.distance == Distance::great_circle) fmt::print("  distance       great circle, km\n");
   if (s.anisotropy_ratio != 1 || estimated.anisotropy_ratio) {
     fmt::print("  anisotropy\n");
-    print_parameter("  ratio", s.anisotropy_ratio, errors.anisotropy_ratio);
+    print_parameter("  ratio", s.anisotropy_ratio, errors.anisotropy_ratio,
+                    bound("anisotropy-ratio"));
     print_parameter("  angle", s.anisotropy_angle, errors.anisotropy_angle);
   }
   if (s.time) {
     fmt::print("  time           half of the covariance is left after {:.6g}\n",
                std::pow(s.time->scale, -0.5 / s.time->smoothness));
-    print_parameter("  scale", s.time->scale, errors.time_scale);
-    print_parameter("  smoothness", s.time->smoothness, errors.time_smoothness);
-    print_parameter("  interaction", s.time->interaction, errors.interaction);
+    print_parameter("  scale", s.time->scale, errors.time_scale, bound("time-range"));
+    print_parameter("  smoothness", s.time->smoothness, errors.time_smoothness,
+                    bound("time-smoothness"));
+    print_parameter("  interaction", s.time->interaction, errors.interaction, bound("interaction"));
   }
 }
 
@@ -143,8 +148,8 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
                  const FitResult& result, const Model& model,
                  const std::optional<HoldoutScores>& held, const FitOptions& options) {
   const MaternParameters& p = result.parameters;
-  report.title =
-      fmt::format("{} fitted to {} observations", arguments.columns.value, data.fit.points.size());
+  report.title = fmt::format("{} fitted to {}", arguments.columns.value,
+                             counted(data.fit.points.size(), "observation"));
   report.subtitle = fmt::format(
       "Gaussian process with Matérn covariance and {} mean{}, by exact maximum likelihood, from {}",
       arguments.mean,
@@ -154,7 +159,7 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
       arguments.file);
   report.figures = {
       {"Log-likelihood", fmt::format("{:.2f}", result.likelihood.log_likelihood), "",
-       fmt::format("{} evaluations", result.evaluations)},
+       counted(result.evaluations, "evaluation")},
       {"Variance", fmt::format("{:.4g}", p.variance), "", ""},
       {"Range", fmt::format("{:.4g}", p.range), "",
        p.separation.distance == Distance::great_circle ? "in kilometres"
@@ -228,34 +233,33 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
 void print_fit(const FitArguments& arguments, const SplitObservations& data,
                const FitResult& result, const std::optional<HoldoutScores>& held,
                const FitOptions& options) {
-  fmt::print("{}: {} observations fitted, {} held out\n{}", arguments.file, data.fit.points.size(),
-             data.holdout.points.size(), rows_text(data.fit));
+  fmt::print("{}: {} fitted, {} held out\n{}", arguments.file,
+             counted(data.fit.points.size(), "observation"), data.holdout.points.size(),
+             rows_text(data.fit));
   for (const std::string& remark : remarks_of(result, options)) fmt::print("{}\n", remark);
-  fmt::print("\nfitted parameters ({} evaluations, {:.1f} s{})\n", result.evaluations,
+  fmt::print("\nfitted parameters ({}, {:.1f} s{})\n", counted(result.evaluations, "evaluation"),
              result.seconds, result.converged ? "" : ", not converged");
-  print_parameters(result.parameters, result.standard_errors, options.estimate);
+  print_parameters(result, options.estimate);
   fmt::print("  mean           {}\n",
              mean_text(result.likelihood.mean_coefficients, arguments.columns.covariates));
   if (result.standard_errors.method != StandardErrorMethod::none) {
     fmt::print(
-        "  (± standard errors, by the {} information)\n",
-        result.standard_errors.method == StandardErrorMethod::expected ? "expected" : "observed");
+        "  (± standard errors, by the {} information{})\n",
+        result.standard_errors.method == StandardErrorMethod::expected ? "expected" : "observed",
+        result.at_bounds.empty() ? "" : "; what is on a bound is taken as known");
   }
   for (const FitStage& stage : result.stages) {
-    fmt::print("  before, on {} of the observations: {} evaluations, {:.1f} s\n", stage.points,
-               stage.evaluations, stage.seconds);
+    fmt::print("  before, on {} of the observations: {}, {:.1f} s\n", stage.points,
+               counted(stage.evaluations, "evaluation"), stage.seconds);
   }
-  fmt::print(
-      "\nlikelihood\n  log-likelihood  {:.6f}\n  log determinant {:.6f}\n  quadratic form  "
-      "{:.6f}\n",
-      result.likelihood.log_likelihood, result.likelihood.factor.log_determinant,
-      result.likelihood.quadratic_form);
+  fmt::print("\nlikelihood\n");
+  print_likelihood(result.likelihood, "  ");
   if (held) {
     fmt::print(
-        "\nhold-out scores ({} observations)\n  RMSE      {:.6g}\n  MAE       {:.6g}\n  CRPS      "
+        "\nhold-out scores ({})\n  RMSE      {:.6g}\n  MAE       {:.6g}\n  CRPS      "
         "{:.6g}\n  95 % interval covers {:.1f} %\n",
-        data.holdout.points.size(), held->scores.rmse, held->scores.mae, held->scores.crps,
-        100 * held->scores.coverage95);
+        counted(data.holdout.points.size(), "observation"), held->scores.rmse, held->scores.mae,
+        held->scores.crps, 100 * held->scores.coverage95);
   }
   if (result.mixed) {
     fmt::print("\nthe search in lower precisions; the likelihood above {}\n",

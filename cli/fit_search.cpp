@@ -143,7 +143,9 @@ void SearchArguments::add_to(CLI::App& app) {
                  "extent of the times; time-smoothness 0.05:1; interaction 0:1; anisotropy-ratio "
                  "0.02:1)");
   app.add_option("--max-evaluations", evaluations,
-                 "of the likelihood (default: 50, and 50 for each parameter that is estimated)")
+                 "of the likelihood on all points, at most; those on samples before and those for "
+                 "standard errors do not count (default: 50, and 50 for each parameter that is "
+                 "estimated)")
       ->check(positive_number());
 }
 
@@ -159,10 +161,10 @@ void SearchArguments::apply(FitOptions& options) const {
 std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& options) {
   std::vector<std::string> out;
   if (!result.converged) {
-    out.push_back(fmt::format(
-        "NOT CONVERGED: the search ran out of its {} evaluations, and the maximum is elsewhere "
-        "(--max-evaluations)",
-        result.evaluations));
+    out.push_back(
+        fmt::format("NOT CONVERGED: the search ran out of its {}, and the maximum is elsewhere "
+                    "(--max-evaluations)",
+                    counted(result.evaluations, "evaluation")));
   }
   if (is_noise(result)) {
     out.push_back(fmt::format(
@@ -184,6 +186,15 @@ std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& o
         b.parameter, b.upper ? "upper" : "lower", b.bound, given ? "" : " by default", name));
   }
   return out;
+}
+
+std::string bound_text(const FitResult& result, const std::string& parameter) {
+  for (const FitBound& b : result.at_bounds) {
+    if (dashed(b.parameter) != parameter) continue;
+    if (b.natural) return "at the end of its domain";
+    return fmt::format("at the {} bound of its search", b.upper ? "upper" : "lower");
+  }
+  return "";
 }
 
 void add_search_json(json& object, const FitResult& result, const FitOptions& options) {

@@ -30,6 +30,9 @@ struct SearchArguments {
 /// each; none if there is nothing.
 [[nodiscard]] std::vector<std::string> remarks_of(const FitResult& result,
                                                   const FitOptions& options);
+/// Where on a bound the estimate of this parameter is, in a few words: "at the end of its domain".
+/// Empty: on none, or it was held.
+[[nodiscard]] std::string bound_text(const FitResult& result, const std::string& parameter);
 /// "converged", "at_bounds", "remarks" and what else tells how far a fit is to be trusted.
 void add_search_json(nlohmann::json& object, const FitResult& result, const FitOptions& options);
 /// kDone, or kNumbersSaidNo where the estimates are none.

@@ -97,9 +97,9 @@ void ColumnNames::add_to(CLI::App& app, bool with_value) {
       "column of the time: numbers, or dates (ISO 8601), which are days since 1970-01-01");
   app.add_option_function<std::string>(
          "--missing", [this](const std::string& what) { drop_missing = what == "drop"; },
-         "what becomes of rows without one of their values (empty, NA, NaN, null): refuse, or "
-         "drop, "
-         "which counts them")
+         "what becomes of rows without one of their values (empty, '.', NA, N/A, #N/A, NaN or "
+         "null, "
+         "in any case of letters): refuse, or drop, which counts them")
       ->check(CLI::IsMember({"refuse", "drop"}))
       ->default_str("refuse");
 }
@@ -271,7 +271,7 @@ SeparationEstimates SeparationArguments::estimates(const ColumnNames& columns) c
   return out;
 }
 
-void Observations::add(const Points& all, double value, std::size_t i, std::int64_t row) {
+void Observations::add(const Points& all, double value, std::size_t i) {
   points.x.push_back(all.x[i]);
   points.y.push_back(all.y[i]);
   if (!all.z.empty()) points.z.push_back(all.z[i]);
@@ -280,7 +280,6 @@ void Observations::add(const Points& all, double value, std::size_t i, std::int6
   for (std::size_t k = 0; k < all.covariates.size(); ++k)
     points.covariates[k].push_back(all.covariates[k][i]);
   values.push_back(value);
-  rows.push_back(row);
 }
 
 SplitObservations read_observations(const std::string& path, const ColumnNames& columns,
@@ -296,14 +295,19 @@ SplitObservations read_observations(const std::string& path, const ColumnNames& 
   const std::vector<double> value = std::move(data.columns.back());
   data.columns.pop_back();
   const Points points = columns.points_of(std::move(data.columns));
+  const std::vector<std::int64_t> lines = table.lines();
   SplitObservations split;
   split.fit.missing = split.holdout.missing = data.missing;
   split.fit.dates = split.holdout.dates = columns.has_dates(table, path);
   for (std::size_t i = 0; i < value.size(); ++i) {
+    const std::int64_t row = data.rows[i];
+    const std::int64_t line = lines[static_cast<std::size_t>(row - 1)];
     require(flags[i] == 0 || flags[i] == 1, ErrorKind::input, "holdout",
-            "{}: data row {} (counted from 1): holdout is {}, not 0 or 1", path, data.rows[i],
-            flags[i]);
-    (flags[i] == 1 ? split.holdout : split.fit).add(points, value[i], i, data.rows[i]);
+            "{}: data row {} (line {}): holdout is {}, not 0 or 1", path, row, line, flags[i]);
+    Observations& part = flags[i] == 1 ? split.holdout : split.fit;
+    part.add(points, value[i], i);
+    part.rows.push_back(row);
+    part.lines.push_back(line);
   }
   require(split.fit.points.size() > 0, ErrorKind::input, "data",
           "{}: there are no observations to use: {} rows, {} of them held out, {} more with a "
@@ -319,6 +323,9 @@ Observations read_places(const std::string& path, const ColumnNames& columns) {
   places.missing = data.missing;
   places.dates = columns.has_dates(table, path);
   places.rows = std::move(data.rows);
+  const std::vector<std::int64_t> lines = table.lines();
+  for (const std::int64_t row : places.rows)
+    places.lines.push_back(lines[static_cast<std::size_t>(row - 1)]);
   places.points = columns.points_of(std::move(data.columns));
   require(places.points.size() > 0, ErrorKind::input, "data",
           "{}: there are no rows, but for {} with a value missing", path, data.missing);
@@ -336,42 +343,6 @@ std::string rows_text(const Observations& observations) {
     text += fmt::format("rows left out     {}, a value missing\n", observations.missing);
   if (observations.dates) text += fmt::format("times             {}\n", kTimesOfDates);
   return text;
-}
-
-void check_places(const Points& points, const std::vector<std::int64_t>& rows, Distance distance,
-                  const std::string& path) {
-  if (distance != Distance::great_circle) return;
-  for (std::size_t i = 0; i < points.x.size(); ++i) {
-    require(points.x[i] >= -180 && points.x[i] <= 360 && points.y[i] >= -90 && points.y[i] <= 90,
-            ErrorKind::input, "data",
-            "{}: data row {} (counted from 1): ({}, {}) is no longitude from -180 to 360 and "
-            "latitude from -90 to 90",
-            path, rows[i], points.x[i], points.y[i]);
-  }
-}
-
-void check_distinct(const Observations& observations, Distance distance, const std::string& path) {
-  const auto pair = find_coincident_points(observations.points, distance);
-  if (!pair) return;
-  const auto first = static_cast<std::size_t>(pair->first);
-  fail(ErrorKind::numerical, "data",
-       "{}: data rows {} and {} (counted from 1) are at the same place ({}, {}), which needs a "
-       "nugget above 0",
-       path, observations.rows[first], observations.rows[static_cast<std::size_t>(pair->second)],
-       observations.points.x[first], observations.points.y[first]);
-}
-
-void check_apart(const Observations& observations, Distance distance, double smoothness,
-                 const std::string& path) {
-  check_distinct(observations, distance, path);
-  const auto pair = find_nearly_coincident_points(observations.points, distance, smoothness);
-  if (!pair) return;
-  const auto first = static_cast<std::size_t>(pair->first);
-  fail(ErrorKind::numerical, "data",
-       "{}: rows {} and {} are {:.3g} apart at ({}, {}), which rounding takes for the same place: "
-       "that needs a nugget above 0",
-       path, observations.rows[first], observations.rows[static_cast<std::size_t>(pair->second)],
-       pair->distance, observations.points.x[first], observations.points.y[first]);
 }
 
 Mean parse_mean(const std::string& name) {

@@ -102,12 +102,13 @@ struct SeparationArguments {
 struct Observations {
   Points points;
   std::vector<double> values;
-  std::vector<std::int64_t> rows;  ///< of the file, counted from 1
-  std::int64_t missing = 0;        ///< rows of the file that were left out, a value missing
-  bool dates = false;              ///< whether the times were dates
+  std::vector<std::int64_t> rows;   ///< of the file, counted from 1
+  std::vector<std::int64_t> lines;  ///< on which they begin, counted from 1
+  std::int64_t missing = 0;         ///< rows of the file that were left out, a value missing
+  bool dates = false;               ///< whether the times were dates
 
-  /// Point `i` (from 0) of these, which is in this row of the file.
-  void add(const Points& all, double value, std::size_t i, std::int64_t row);
+  /// Point `i` (from 0) of these.
+  void add(const Points& all, double value, std::size_t i);
 };
 
 struct SplitObservations {

@@ -2,10 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/bytes.hpp"
 #include "cli/precision.hpp"
 
 namespace strata::cli {
+namespace {
+
+/// Digits of a value that its error leaves: 10 as a rule, as many as tell it.
+int digits_of(double value, double error) {
+  constexpr int kFewest = 10;
+  if (!(std::isfinite(error) && error > 0) || value == 0) return kFewest;
+  const double known = std::ceil(std::log10(std::abs(value) / error)) + 1;
+  return static_cast<int>(std::clamp(known, double{kFewest}, 17.0));
+}
+
+}  // namespace
 
 using nlohmann::json;
 
@@ -36,6 +50,16 @@ json likelihood_json(const Likelihood& likelihood, const MaternParameters& param
   object["mean_coefficients"] = likelihood.mean_coefficients;
   if (likelihood.certificate) object["certificate"] = certificate_json(likelihood);
   return object;
+}
+
+void print_likelihood(const Likelihood& likelihood, const char* indent) {
+  const LikelihoodError error = likelihood.error();
+  const auto print_value = [indent](const char* name, double value, double off) {
+    fmt::print("{}{:<17} {:.{}g}{}\n", indent, name, value, digits_of(value, off), error_text(off));
+  };
+  print_value("log-likelihood", likelihood.log_likelihood, error.log_likelihood());
+  print_value("quadratic form", likelihood.quadratic_form, error.quadratic_form);
+  print_value("log determinant", likelihood.factor.log_determinant, error.log_determinant);
 }
 
 void add_parameters(CLI::App& app, MaternParameters& parameters) {

@@ -14,6 +14,8 @@ namespace strata::cli {
 
 [[nodiscard]] nlohmann::json likelihood_json(const Likelihood& likelihood,
                                              const MaternParameters& parameters);
+/// The log-likelihood and what it is made of, with how far they may be off, a line each.
+void print_likelihood(const Likelihood& likelihood, const char* indent);
 
 /// --variance, --range and --smoothness, which are required, and --nugget.
 void add_parameters(CLI::App& app, MaternParameters& parameters);

@@ -68,7 +68,7 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
   add_rows_json(object, places);
   if (!result.factor.ok) return report_failed_factor(common, result.factor, object);
   ReportData report;
-  report.title = fmt::format("Divergence from FP64 at {} places", places.points.size());
+  report.title = fmt::format("Divergence from FP64 at {}", counted(places.points.size(), "place"));
   report.subtitle = arguments.file;
   report.figures = {{"Kullback-Leibler divergence", fmt::format("{:.3g}", result.divergence), "",
                      result.exact ? "by both factors" : "estimated"},

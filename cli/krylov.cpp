@@ -140,10 +140,11 @@ ReportChart residual_chart(const std::vector<double>& residuals) {
 
 void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& options,
                  const std::string& output) {
-  fmt::print("{} {} unknowns with {} (gmres({}), s = {}, {} basis, {}, vectors in {})\n",
-             info.ok ? "solved" : "did not solve", n, fmt::join(info.report.devices, ", "),
-             options.restart, options.s, to_string(options.basis),
-             to_string(options.orthogonalization), to_string(options.precision));
+  fmt::print("{} {} with {} (gmres({}), s = {}, {} basis, {}, vectors in {})\n",
+             info.ok ? "solved" : "did not solve", counted(n, "unknown"),
+             fmt::join(info.report.devices, ", "), options.restart, options.s,
+             to_string(options.basis), to_string(options.orthogonalization),
+             to_string(options.precision));
   fmt::print("  residual          {:.2e} of |b|\n  cycles            {}\n  vectors           {}\n",
              info.relative_residual, info.restarts, info.iterations);
   if (info.factorizations > 0)
@@ -391,7 +392,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   DenseMatrix<double> x{std::vector<double>(b.values.size()), b.rows, 1};
   const GmresInfo info = gmres(a, b.values, x.values, options);
   ReportData data;
-  data.title = fmt::format("A sparse system of {} unknowns", b.rows);
+  data.title = fmt::format("A sparse system of {}", counted(b.rows, "unknown"));
   data.subtitle = fmt::format("{} with {}, by gmres({}), s = {}", files.matrix, files.rhs,
                               options.restart, options.s);
   data.figures = {{"Residual", fmt::format("{:.1e}", info.relative_residual), "", "of |b|"},

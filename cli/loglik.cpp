@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
 
@@ -23,22 +20,8 @@ struct LoglikArguments {
   std::string holdout;
 };
 
-/// Digits of a value that its error leaves: 10 as a rule, as many as tell it.
-int digits_of(double value, double error) {
-  constexpr int kFewest = 10;
-  if (!(std::isfinite(error) && error > 0) || value == 0) return kFewest;
-  const double known = std::ceil(std::log10(std::abs(value) / error)) + 1;
-  return static_cast<int>(std::clamp(known, double{kFewest}, 17.0));
-}
-
 void print_loglik(const Likelihood& likelihood, const std::vector<std::string>& covariates) {
-  const LikelihoodError error = likelihood.error();
-  const auto print_value = [](const char* name, double value, double off) {
-    fmt::print("{:<17} {:.{}g}{}\n", name, value, digits_of(value, off), error_text(off));
-  };
-  print_value("log-likelihood", likelihood.log_likelihood, error.log_likelihood());
-  print_value("quadratic form", likelihood.quadratic_form, error.quadratic_form);
-  print_value("log determinant", likelihood.factor.log_determinant, error.log_determinant);
+  print_likelihood(likelihood, "");
   fmt::print("mean              {}\n", mean_text(likelihood.mean_coefficients, covariates));
   print_mixed(likelihood.run.mixed);
   print_certificate(likelihood.certificate);
@@ -63,7 +46,7 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   add_rows_json(object, data);
   if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
   ReportData report;
-  report.title = fmt::format("Log-likelihood of {} observations", data.points.size());
+  report.title = fmt::format("Log-likelihood of {}", counted(data.points.size(), "observation"));
   report.subtitle = arguments.file;
   report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
   report.run = likelihood.run;
@@ -93,7 +76,9 @@ void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
   add_parameters(*verb, arguments->parameters);
   verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear")
       ->capture_default_str();
-  verb->add_option("--holdout", arguments->holdout, "rows left out: a column, a share, or none");
+  verb->add_option(
+      "--holdout", arguments->holdout,
+      "rows left out: a column, a share such as 0.1, or none (default: a column called holdout)");
   verb->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_loglik(*arguments, common); };
   });

@@ -67,6 +67,28 @@ void check_writable(const OutputPath& output) {
   check(::access(folder.c_str(), W_OK | X_OK) == 0, errno);
 }
 
+/// A result was asked for where standard output goes. A null device is read by nobody.
+bool results_on_standard_output = false;
+
+bool is_standard_output(const std::string& path) {
+  struct stat out {};
+  struct stat file {};
+  if (::fstat(STDOUT_FILENO, &out) != 0 || ::stat(path.c_str(), &file) != 0) return false;
+  struct stat null {};
+  const bool discards =
+      S_ISCHR(out.st_mode) && ::stat("/dev/null", &null) == 0 && out.st_rdev == null.st_rdev;
+  return !discards && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
+}
+
+/// Text on standard error: behind results on standard output it would be taken for some of them.
+/// Where there is no standard error, it is left out.
+void print_beside_results(const std::function<void()>& print_text) {
+  std::fflush(stdout);
+  if (::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return;
+  print_text();
+  std::fflush(stdout);  // before what a verb says on standard error
+}
+
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) return fs::is_regular_file(a, error);
@@ -98,6 +120,12 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
               outputs[i].path);
     }
     check_writable(outputs[i]);
+    if (!is_standard_output(outputs[i].path)) continue;
+    require(!common.json, ErrorKind::misuse, "cli",
+            "{} '{}' is standard output, where the object of --json goes: one of them has to go "
+            "elsewhere",
+            outputs[i].option, outputs[i].path);
+    results_on_standard_output = true;
   }
 }
 
@@ -175,6 +203,10 @@ json to_json(const RunReport& report) {
   return object;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 void print_traffic(const RunReport& report, bool ran) {
   const auto row = [&](const char* link, std::int64_t planned, std::int64_t measured) {
     if (planned == 0 && measured == 0) return;
@@ -211,9 +243,12 @@ int finish(const CommonOptions& common, ReportData data, const json& object,
     print_json(object);
     return kDone;
   }
-  print_text();
-  if (trace) fmt::print("trace written to {}\n", common.trace);
-  if (!common.report.empty()) fmt::print("report written to {}\n", common.report);
+  const auto print_all = [&] {
+    print_text();
+    if (trace) fmt::print("trace written to {}\n", common.trace);
+    if (!common.report.empty()) fmt::print("report written to {}\n", common.report);
+  };
+  results_on_standard_output ? print_beside_results(print_all) : print_all();
   return kDone;
 }
 

@@ -40,9 +40,9 @@ Machine emulated_machine(const std::string& devices, const Options& options) {
 }
 
 void print_plan(const RunReport& report, bool measured_rates) {
-  fmt::print("cholesky of order {}, {} devices ({}) of {} queues, {}, tile {}, policy {}\n",
-             report.n, report.devices.size(), fmt::join(report.devices, ", "),
-             report.compute_queues, report.path, report.tile, report.policy);
+  fmt::print("cholesky of order {}, {} ({}) of {}, {}, tile {}, policy {}\n", report.n,
+             counted(std::ssize(report.devices), "device"), fmt::join(report.devices, ", "),
+             counted(report.compute_queues, "queue"), report.path, report.tile, report.policy);
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
              format_bytes(report.peak_device_bytes));
@@ -66,8 +66,9 @@ int run_plan(const PlanArguments& arguments, const CommonOptions& common) {
       simulate_cholesky(arguments.n, machine, options, element, arguments.generated);
   ReportData data;
   data.title = fmt::format("Plan of a Cholesky factorization of order {}", report.n);
-  data.subtitle = fmt::format("{} devices, tile {}, policy {}", report.devices.size(), report.tile,
-                              report.policy);
+  data.subtitle =
+      fmt::format("{}, tile {}, policy {}", counted(std::ssize(report.devices), "device"),
+                  report.tile, report.policy);
   data.run = report;
   data.simulated = true;
   return finish(common, std::move(data), to_json(report),
@@ -84,8 +85,9 @@ struct PlanQrArguments {
 
 void print_qr_plan(const QrPlan& plan, std::int64_t m, bool measured_rates) {
   const RunReport& report = plan.report;
-  fmt::print("qr of {} by {}, {} devices ({}), blocks of {} rows, policy {}\n", m, report.n,
-             report.devices.size(), fmt::join(report.devices, ", "), report.tile, report.policy);
+  fmt::print("qr of {} by {}, {} ({}), blocks of {} rows, policy {}\n", m, report.n,
+             counted(std::ssize(report.devices), "device"), fmt::join(report.devices, ", "),
+             report.tile, report.policy);
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
              format_bytes(report.peak_device_bytes));
@@ -116,7 +118,8 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
   const RunReport& report = plan.report;
   ReportData data;
   data.title = fmt::format("Plan of a QR factorization of a {} by {} matrix", m, report.n);
-  data.subtitle = fmt::format("{} devices, policy {}", report.devices.size(), report.policy);
+  data.subtitle =
+      fmt::format("{}, policy {}", counted(std::ssize(report.devices), "device"), report.policy);
   data.run = report;
   data.simulated = true;
   nlohmann::json object = to_json(report);

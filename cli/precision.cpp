@@ -180,16 +180,16 @@ void print_mixed(const std::optional<MixedReport>& mixed) {
 void print_certificate(const std::optional<LikelihoodCertificate>& certificate) {
   if (!certificate) return;
   const LikelihoodCertificate& c = *certificate;
-  fmt::print("  quadratic form refined in {} steps, backward error {:.1e}\n", c.refinement_steps,
-             c.backward_error);
+  fmt::print("  quadratic form refined in {}, backward error {:.1e}\n",
+             counted(c.refinement_steps, "step"), c.backward_error);
   if (std::isnan(c.log_determinant_remainder)) {
     fmt::print("  log determinant of the factor; how far it is off is not known\n");
     return;
   }
-  fmt::print("  log determinant {} by {} probes\n",
+  fmt::print("  log determinant {} by {}\n",
              c.corrected ? fmt::format("corrected by {:.4g}", c.log_determinant_difference)
                          : "of the factor, certified",
-             c.probes);
+             counted(c.probes, "probe"));
   fmt::print("  Kullback-Leibler divergence from FP64 {:.3g} ± {:.1g}\n", c.divergence,
              c.divergence_error);
 }
@@ -197,9 +197,10 @@ void print_certificate(const std::optional<LikelihoodCertificate>& certificate) 
 void print_certificate(const std::optional<PredictionCertificate>& certificate, bool relative) {
   if (!certificate) return;
   fmt::print(
-      "  means refined in {} steps, backward error {:.1e}: within about {:.2g}; variances within "
+      "  means refined in {}, backward error {:.1e}: within about {:.2g}; variances within "
       "about {:.2g}{}\n",
-      certificate->refinement_steps, certificate->backward_error, certificate->mean_error,
+      counted(certificate->refinement_steps, "step"), certificate->backward_error,
+      certificate->mean_error,
       relative ? 100 * certificate->variance_error : certificate->variance_error,
       relative ? " %" : "");
 }

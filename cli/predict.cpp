@@ -30,7 +30,7 @@ ReportData predict_report(const PredictArguments& arguments, const ColumnNames& 
                           const Model& model, const Points& targets, const Prediction& prediction,
                           const RunReport& run) {
   ReportData report;
-  report.title = fmt::format("{} predicted at {} places", columns.value, targets.size());
+  report.title = fmt::format("{} predicted at {}", columns.value, counted(targets.size(), "place"));
   report.subtitle = fmt::format("from {}", arguments.model);
   ReportMap map;
   map.x_label = columns.x;
@@ -189,13 +189,13 @@ void print_predict(const StreamedPrediction& prediction, const std::string& outp
                    const std::optional<Scores>& against, const Places& places,
                    const std::string& column) {
   fmt::print(
-      "{} predictions written to {} (mean, standard error of a new observation, and of the "
+      "{} written to {} (mean, standard error of a new observation, and of the "
       "process)\n",
-      prediction.targets, output);
+      counted(prediction.targets, "prediction"), output);
   if (against) {
     fmt::print("against column {}{}: RMSE {:.6g}, MAE {:.6g}, CRPS {:.6g}, 95 % interval covers ",
                column,
-               places.known() < places.count() ? fmt::format(" at {} places", places.known()) : "",
+               places.known() < places.count() ? " at " + counted(places.known(), "place") : "",
                against->rmse, against->mae, against->crps);
     fmt::print("{:.1f} %\n", 100 * against->coverage95);
   } else if (places.named()) {

@@ -109,7 +109,7 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
     fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
                info.numerical_rank);
   if (!info.dependent_columns.empty())
-    fmt::print("  dependent columns {}\n", listed(info.dependent_columns));
+    fmt::print("  dependent columns {} (counted from 0)\n", listed(info.dependent_columns));
   if (info.failed_cholesky > 0 || info.shifts > 0)
     fmt::print("  failed pivots     {}, shifts {}\n", info.failed_cholesky, info.shifts);
   if (info.rescaled) fmt::print("  columns were scaled first: their squares leave the range\n");
@@ -240,11 +240,12 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
 void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMatrix<double>& x,
                  const LstsqArguments& arguments) {
   const std::int64_t cols = x.rows;
-  fmt::print("{} unknowns from {} equations with {}\n", cols, rows,
+  fmt::print("{} from {} with {}\n", counted(cols, "unknown"), counted(rows, "equation"),
              fmt::join(info.report.devices, ", "));
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
   if (!info.dependent_columns.empty())
-    fmt::print("  dependent columns {} (coefficients 0)\n", listed(info.dependent_columns));
+    fmt::print("  dependent columns {} (counted from 0; coefficients 0)\n",
+               listed(info.dependent_columns));
   fmt::print(
       "  residual          {:.6g}\n  error bound       {:.1e}\n  time              {:.3g} s\n",
       fmt::join(info.residual_norm, ", "), info.error_bound, info.report.seconds);
@@ -303,10 +304,13 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   if (!std::all_of(x.values.begin(), x.values.end(), [](double v) { return std::isfinite(v); })) {
     fmt::print(stderr, "strata: lstsq: numbers of x leave the range of fp64\n");
   } else if (!info.dependent_columns.empty()) {
-    fmt::print(stderr,
-               "strata: lstsq: columns {} of A depend on those before them and have coefficients "
-               "0: x is one of many that fit as well\n",
-               listed(info.dependent_columns));
+    const bool one = info.dependent_columns.size() == 1;
+    fmt::print(
+        stderr,
+        "strata: lstsq: {} {} of A (counted from 0) {} on those before {} and {} 0: x is one of "
+        "many that fit as well\n",
+        one ? "column" : "columns", listed(info.dependent_columns), one ? "depends" : "depend",
+        one ? "it" : "them", one ? "has a coefficient of" : "have coefficients of");
   } else {
     fmt::print(stderr,
                "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}: other "

@@ -162,9 +162,10 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   object["seed"] = common.seed;
   add_rows_json(object, out.places);
   ReportData report;
-  report.title =
-      fmt::format("{} simulated at {} places", out.columns.value, out.places.points.size());
-  report.subtitle = fmt::format("seed {}, first of {} realizations", common.seed, a.realizations);
+  report.title = fmt::format("{} simulated at {}", out.columns.value,
+                             counted(out.places.points.size(), "place"));
+  report.subtitle =
+      fmt::format("seed {}, first of {}", common.seed, counted(a.realizations, "realization"));
   report.run = out.fields.run;
   add_precision_map(report, out.fields.run.mixed);
   if (!common.report.empty()) {
@@ -179,8 +180,8 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   begin_output();
   write_fields(a, out);
   return finish(common, std::move(report), object, [&] {
-    fmt::print("{} realizations at {} places written to {} (seed {}{})\n", a.realizations,
-               out.places.points.size(), a.output, common.seed,
+    fmt::print("{} at {} written to {} (seed {}{})\n", counted(a.realizations, "realization"),
+               counted(out.places.points.size(), "place"), a.output, common.seed,
                a.model.empty() ? "" : ", given the observations of " + a.model);
     fmt::print("{}", rows_text(out.places));
     print_mixed(out.fields.run.mixed);

@@ -178,9 +178,9 @@ Element precision_for(const std::string& asked, const MatrixFile& a, const Matri
 void print_solve(const SolveResult& result, std::int64_t columns, const std::string& output) {
   const Certificate& c = result.certificate;
   const RunReport& factor = result.factor;
-  fmt::print("solved {} unknowns, {} right-hand sides, in {} with {} ({}, tile {}, {})\n", factor.n,
-             columns, to_string(c.precision), fmt::join(factor.devices, ", "), factor.path,
-             factor.tile, factor.policy);
+  fmt::print("solved {}, {}, in {} with {} ({}, tile {}, {})\n", counted(factor.n, "unknown"),
+             counted(columns, "right-hand side"), to_string(c.precision),
+             fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
   print_certificate(c);
   fmt::print("  log determinant   {:.15g}\n  refinement steps  {}\n", c.factor.log_determinant,
              c.refinement_steps);
@@ -231,7 +231,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   const SolutionCheck check{certificate, b.rows, singular, false};
   add_to_json(check, object);
   ReportData data;
-  data.title = fmt::format("A system of {} unknowns, solved", b.rows);
+  data.title = fmt::format("A system of {}, solved", counted(b.rows, "unknown"));
   data.subtitle =
       fmt::format("{} with {}, in {}", matrix.path(), rhs.path(), to_string(certificate.precision));
   data.figures = {

@@ -145,10 +145,11 @@ RunReport simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix, con
   return simulate_sparse_cholesky(a, matrix, machine, options);
 }
 
-void print_simulated(const RunReport& report, bool measured_rates) {
+/// Its rate is that of the flops of L, which are printed above.
+void print_simulated(const RunReport& report, double flops, bool measured_rates) {
   const double seconds = report.predicted_seconds.value_or(0);
   fmt::print("  {:18}{:>12.3g} s by the schedule ({:.1f} GFLOP/s{}), {} tasks\n", "simulated",
-             seconds, seconds > 0 ? report.flops / seconds / 1e9 : 0,
+             seconds, seconds > 0 ? flops / seconds / 1e9 : 0,
              measured_rates ? "" : "; nominal rates", report.tasks);
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
@@ -204,7 +205,7 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   return finish(common, analysis_report(a, arguments, p, simulated), object, [&] {
     print_analysis(a, file.summed);
     print_plan(a, p, machine, branches, element, run.rates.has_value());
-    print_simulated(simulated, run.rates.has_value());
+    print_simulated(simulated, a.counts.flops, run.rates.has_value());
   });
 }
 

@@ -326,8 +326,10 @@ void print_factor(const SparseFactorization& f) {
   if (run.host_bytes > 0)
     fmt::print("  host memory       {} planned\n", format_bytes(run.host_bytes));
   if (f.saved) return;
+  // By the flops above: those of the run have the zeros that supernodes store, too.
   fmt::print("  analysis          {:.3g} s\n  factor            {:.3g} s, {:.1f} GFLOP/s\n",
-             a.seconds.total(), run.seconds, run.seconds > 0 ? run.flops / run.seconds / 1e9 : 0);
+             a.seconds.total(), run.seconds,
+             run.seconds > 0 ? a.counts.flops / run.seconds / 1e9 : 0);
 }
 
 ReportData report_of(const SparseFactorization& f) {
@@ -371,9 +373,7 @@ DefiniteShiftOptions shift_search(double flops) {
 }
 
 std::string known_by(const DefiniteShift& shift) {
-  if (shift.factored)
-    return fmt::format("factored, {} factorization{}", shift.factorizations,
-                       shift.factorizations == 1 ? "" : "s");
+  if (shift.factored) return "factored, " + counted(shift.factorizations, "factorization");
   return shift.proven ? "proven by Gershgorin's discs" : "no double is large enough";
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
+#include <set>
 
 #include "tests/cli/program.hpp"
 
@@ -58,6 +60,42 @@ TEST_F(CliFitSearch, AnEstimateOnABoundIsSaidFirst) {
   EXPECT_EQ(head_of(expect_done(plain)).find("bound"), std::string::npos);
 }
 
+TEST_F(CliFitSearch, AnEstimateAtTheEndOfItsDomainIsSaidBesideIt) {
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::sin(x[i] / 1.5) + std::cos(y[i]);
+  write();
+  const Words words = fit({"--distance", "great-circle"});
+  const json object = expect_json(words);
+  std::set<std::string> ends;
+  for (const json& bound : object.at("at_bounds"))
+    if (bound.at("end_of_domain") == true) ends.insert(bound.at("parameter"));
+  EXPECT_EQ(ends, (std::set<std::string>{"noise-ratio", "smoothness"}));
+  EXPECT_TRUE(object.at("remarks").empty());
+  const std::string text = expect_done(words);
+  EXPECT_EQ(head_of(text).find("bound"), std::string::npos) << "it is no warning: " << text;
+  const std::regex smoothness("\n  smoothness +0\\.5 +at the end of its domain\n");
+  const std::regex nugget("\n  nugget +0 +at the end of its domain\n");
+  EXPECT_TRUE(std::regex_search(text, smoothness)) << text;
+  EXPECT_TRUE(std::regex_search(text, nugget)) << text;
+  expect_pieces(text, {"(± standard errors", "what is on a bound is taken as known)"});
+  // What is held says nothing.
+  const std::string held = expect_done(fit(
+      {"--distance", "great-circle", "--smoothness", "0.5", "--nugget", "0.1", "--range", "300"}));
+  EXPECT_EQ(held.find("domain"), std::string::npos) << held;
+  EXPECT_EQ(held.find("taken as known"), std::string::npos) << held;
+  expect_pieces(held, {"\n  smoothness     0.5\n", "\n  nugget         0.1\n"});
+}
+
+TEST_F(CliFitSearch, TheLikelihoodHasItsErrorInText) {
+  const Words words = fit({"--range", "2", "--smoothness", "0.5", "--nugget", "0.1"});
+  const json object = expect_json(words);
+  const auto error = object.at("log_likelihood_error").get<double>();
+  const std::string text = expect_done(words);
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(text, found, std::regex("log-likelihood +(\\S+) ± (\\S+)\n")));
+  EXPECT_NEAR(std::stod(found[1]), object.at("log_likelihood").get<double>(), error);
+  EXPECT_NEAR(std::stod(found[2]), error, 0.06 * error);
+}
+
 TEST_F(CliFitSearch, ASearchThatRanOutIsStatus1AndSaysNoStandardErrors) {
   const Words words = fit({"--max-evaluations", "3", "-o", path("m.json")});
   const std::string text = expect_doubted(words);
@@ -104,7 +142,7 @@ TEST_F(CliFitSearch, TwinsAreNamedByTheRowsOfTheFile) {
   v.push_back(v[4] + 0.1);
   write();
   expect_refused(fit({"--nugget", "0", "--smoothness", "1.5", "-o", path("m.json")}), 1,
-                 {"d.csv", "rows 5 and 41", "nugget"});
+                 {"d.csv", "data rows 5 and 41 (lines 6 and 42)", "nugget"});
   EXPECT_GT(expect_json(fit({"--smoothness", "1.5"})).at("parameters").at("nugget").get<double>(),
             0);
 }

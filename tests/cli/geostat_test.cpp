@@ -362,8 +362,8 @@ TEST_F(CliGeostat, HoldoutsThatDoNotServe) {
 TEST_F(CliGeostat, CoincidentPointsNeedANugget) {
   write_csv(path("twice.csv"), {"lon", "lat", "rain", "holdout"},
             {{9, 1, 2, 3, 1}, {9, 5, 6, 7, 5}, {1, 2, 3, 4, 5}, {1, 0, 0, 0, 0}});
-  // Rows are those of the file, counted from 1, although row 1 is held out.
-  const Words pieces{"rows 2 and 5", "(1, 5)", "nugget"};
+  // Rows and lines are those of the file, although row 1 is held out.
+  const Words pieces{"data rows 2 and 5 (lines 3 and 6)", "(1, 5)", "nugget"};
   refuse(loglik("twice.csv", "0"), 1, pieces);
   refuse(fit("twice.csv") + Words{"--nugget", "0", "-o", path("m.json")}, 1, pieces);
   expect_done(loglik("twice.csv", "0.1"));

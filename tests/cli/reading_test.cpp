@@ -71,7 +71,7 @@ TEST_F(CliReading, RowsWithoutAValueAreLeftOutAndCounted) {
   Words twice = loglik("twice.csv", {"--missing", "drop"});
   twice.erase(std::find(twice.begin(), twice.end(), "--nugget"), twice.end() - 6);
   EXPECT_EQ(run_program(twice).status, 1);
-  expect_pieces(run_program(twice).err, {"rows 2 and 4"});
+  expect_pieces(run_program(twice).err, {"data rows 2 and 4 (lines 3 and 5)"});
 }
 
 TEST_F(CliReading, PlacesWithoutAValueArePredicted) {
@@ -255,10 +255,62 @@ TEST_F(CliReading, ADashIsNoFile) {
   expect_refused(loglik("plain.csv", {"--trace", "-"}), 2, {"--trace '-'"});
   expect_refused(Words{"info", "--calibrate", "-o", "-"}, 2, {"'-'"});
   EXPECT_EQ(scratch.files(), before);
-  // What is a pipe is written as it is.
-  const Outcome outcome = run_program(simulate + Words{"-o", "/dev/stdout"});
+}
+
+TEST_F(CliReading, AResultOnStandardOutputIsThereAlone) {
+  const Words simulate =
+      Words{"simulate", "--random", "5", "--variance", "1", "--range", "1", "--smoothness", "0.5"} +
+      small_device();
+  expect_done(simulate + Words{"-o", path("s.csv")});
+  const std::string stdout_name = "/dev/stdout";
+  const Outcome piped = run_program(simulate + Words{"-o", stdout_name});
+  EXPECT_EQ(piped.status, 0);
+  EXPECT_EQ(piped.out, slurp(path("s.csv")));
+  expect_pieces(piped.err, {"1 realization at 5 places written to /dev/stdout"});
+  expect_refused(simulate + Words{"-o", stdout_name, "--json"}, 2,
+                 {"--output '/dev/stdout' is standard output", "--json"});
+  // Whatever it is called: standard output is a named pipe here, and a file there.
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  Outcome outcome = Program(simulate + Words{"-o", pipe}, STRATA_CLI, pipe).finish();
+  std::string text(1 << 16, '\0');
+  const ssize_t got = ::read(reader, text.data(), text.size());
+  ::close(reader);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  EXPECT_EQ(text, piped.out);
+  expect_pieces(outcome.err, {"1 realization at 5 places written to " + pipe});
+  const std::string file = scratch.put("out.csv", "");
+  outcome = Program(simulate + Words{"-o", stdout_name}, STRATA_CLI, file).finish();
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.out.rfind("x,y,z\n", 0), 0U);
+  EXPECT_EQ(slurp(file), piped.out);
+  expect_pieces(outcome.err, {"1 realization at 5 places"});
+  // Any of the outputs, of any verb; beside another file text stays where it is.
+  const Outcome page = run_program(loglik("plain.csv", {"--report", stdout_name}));
+  EXPECT_EQ(page.status, 0);
+  EXPECT_EQ(page.out.substr(page.out.size() - 8), "</html>\n");
+  expect_pieces(page.err, {"log-likelihood", "report written to"});
+  expect_refused(loglik("plain.csv", {"--trace", stdout_name, "--json"}), 2, {"--trace"});
+  expect_pieces(expect_done(loglik("plain.csv", {"--report", path("r.html")})), {"log-likelihood"});
+  // What nobody reads takes both.
+  const Outcome nothing =
+      Program(simulate + Words{"-o", "/dev/null", "--json"}, STRATA_CLI, "/dev/null").finish();
+  EXPECT_EQ(nothing.status, 0) << nothing.err;
+}
+
+TEST_F(CliReading, DatesWithoutDashesAreRefused) {
+  std::string text = "x,y,when,z\n";
+  for (std::uint64_t i = 0; i < 5; ++i) text += row(i, i < 3 ? "20200131" : "20200201");
+  (void)scratch.put("bare_dates.csv", text);
+  expect_refused(loglik("bare_dates.csv", {"--time", "when", "--time-scale", "0.1"}), 3,
+                 {"data row 1 (line 2), column 'when'", "write 2020-01-31"});
+  expect_done(loglik("bare_dates.csv"));  // of another column nothing is asked
+}
+
+TEST_F(CliReading, ABadHoldoutIsNamedByItsLine) {
+  (void)scratch.put("flags.csv", "x,y,z,holdout\n1,2,3,0\n\n2,3,4,2\n");
+  expect_refused(loglik("flags.csv"), 3, {"data row 2 (line 4)", "holdout is 2"});
 }
 
 }  // namespace

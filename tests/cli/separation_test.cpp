@@ -156,7 +156,7 @@ TEST_F(CliSeparation, AFitEstimatesAnAnisotropyIfItIsAskedTo) {
   const json turned = expect_json(verb("fit", soon({"--anisotropy", "0.5,estimate"})));
   EXPECT_EQ(turned.at("parameters").at("anisotropy").at("ratio"), 0.5);
   expect_pieces(expect_done(verb("fit", soon({"--anisotropy", "estimate,20"}))),
-                {"    ratio", "    angle        20 "});
+                {"    ratio", "    angle        20\n"});
   expect_pieces(expect_done(verb("fit", soon(Words{"--anisotropy", "0.5,30"} + all))),
                 {"anisotropy\n", "  ratio", "0.5", "half of the covariance is left after",
                  "  scale", "  interaction"});

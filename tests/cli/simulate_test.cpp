@@ -46,7 +46,7 @@ TEST_F(CliSimulate, OnAGridAtRandomPlacesAndAtThoseOfAFile) {
   EXPECT_NE(read_csv(path("f.csv")).column("z"), grid.column("z1"));
   const std::string text = expect_done(simulate(
       kSimulatedModel + Words{"--random", "40", "--nugget", "0.5", "--report", path("r.html")}));
-  expect_pieces(text, {"1 realizations", "40 places", path("f.csv"), "host to device"});
+  expect_pieces(text, {"1 realization at", "40 places", path("f.csv"), "host to device"});
   const Table random = read_csv(path("f.csv"));
   EXPECT_EQ(random.rows(), 40);
   for (const char* name : {"x", "y"}) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <regex>
 #include <utility>
 
 #include "strata/sparse_factor.hpp"
@@ -43,6 +44,34 @@ TEST_F(CliSparseFactor, SolvesAndCertifies) {
   expect_pieces(expect_done(solve()),
                 {"210 unknowns", "3 right-hand sides", "backward error", "log determinant",
                  "supernodes", "entries", "planned", path("x.npy")});
+}
+
+TEST_F(CliSparseFactor, TheRateIsThatOfTheFlopsAboveIt) {
+  write_system(with_values(grid(24, 24, 5), 3), 1);
+  // Supernodes that store many zeros: their flops are others.
+  const Words relaxed{"--relax-flops", "20", "--relax-entries", "1000"};
+  const json counts = expect_json(Words{"analyze", path("A.mtx")} + relaxed);
+  ASSERT_GT(counts.at("stored_flops").get<double>(), 1.5 * counts.at("flops").get<double>());
+  for (const Words& words : {solve(), verb("logdet", "A.mtx"), verb("factor", "A.mtx", "F")}) {
+    const std::string text = expect_done(words + relaxed);
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(
+        text, found, std::regex("entries, (\\S+) flops[^]*factor +(\\S+) s, (\\S+) GFLOP/s")))
+        << text;
+    const double flops = std::stod(found[1]);
+    EXPECT_NEAR(flops, counts.at("flops").get<double>(), 1e-3 * flops);
+    const double rate = flops / std::stod(found[2]) / 1e9;
+    EXPECT_NEAR(std::stod(found[3]), rate, 0.051 + 0.01 * rate) << text;
+  }
+  const std::string plan = expect_done(
+      Words{"plan", "sparse", path("A.mtx"), "--devices", "emulated:1", "--device-memory", "1GiB"} +
+      relaxed);
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      plan, found, std::regex("simulated +(\\S+) s by the schedule \\((\\S+) GFLOP/s")))
+      << plan;
+  const double rate = counts.at("flops").get<double>() / std::stod(found[1]) / 1e9;
+  EXPECT_NEAR(std::stod(found[2]), rate, 0.051 + 0.01 * rate) << plan;
 }
 
 TEST_F(CliSparseFactor, FormatsAndBudgetsChangeNoBit) {
