@@ -249,6 +249,10 @@ void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMat
   fmt::print(
       "  residual          {:.6g}\n  error bound       {:.1e}\n  time              {:.3g} s\n",
       fmt::join(info.residual_norm, ", "), info.error_bound, info.report.seconds);
+  if (numerically_singular(info.condition, Element::fp64))
+    fmt::print(
+        "  note              columns differ from others by no more than rounding: x is that of the "
+        "numbers as they are stored; if these were rounded, no digit of it is sure\n");
   print_traffic(info.report);
   if (!arguments.output.empty()) {
     fmt::print("x written to {}\n", arguments.output);
@@ -283,6 +287,7 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
                      {"rank", info.rank},
                      {"dependent_columns", info.dependent_columns},
                      {"condition", number(info.condition)},
+                     {"numerically_singular", numerically_singular(info.condition, Element::fp64)},
                      {"residual_norm", info.residual_norm},
                      {"refinements", info.refinements},
                      {"error_bound", number(info.error_bound)}};

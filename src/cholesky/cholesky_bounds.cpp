@@ -110,6 +110,11 @@ MemoryNeeds cholesky_needs(const CholeskyProblem& problem, std::int64_t budget) 
 }
 
 std::int64_t cholesky_floor_bytes(const CholeskyProblem& problem, std::int64_t memory_bytes) {
+  if (problem.formats.map != nullptr) {
+    const BlockTable blocks = tile_cholesky(problem, {}).blocks;
+    const bool stays = blocks.family(kMatrixFamily).stays;
+    return blocks.total_bytes(kPointsFamily) + (stays ? 0 : blocks.total_bytes(kMatrixFamily));
+  }
   const auto size = static_cast<double>(bytes_of(problem.precision));
   const auto n = static_cast<double>(problem.n);
   const double triangle = n * (n + 1) / 2 * size;

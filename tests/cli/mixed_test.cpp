@@ -70,6 +70,12 @@ TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
         Words{"--precisions", "fp64,fp32", "--keep-all", "--no-guard", "--order", "hilbert"}}) {
     const json got = expect_json(loglik(kAccuracy + more));
     expect_mixed(got.at("mixed"));
+    const json& planned = got.at("planned_traffic");
+    EXPECT_GT(planned.at("floor_bytes").get<std::int64_t>(), 0);
+    EXPECT_LE(planned.at("floor_bytes").get<std::int64_t>(),
+              planned.at("host_to_device_bytes").get<std::int64_t>() +
+                  planned.at("device_to_host_bytes").get<std::int64_t>())
+        << "tiles stay on the device";
     const json& known = got.at("certificate");
     EXPECT_EQ(known.at("probes"), 32);
     EXPECT_GT(known.at("refinement_steps").get<int>(), 0);

@@ -297,6 +297,24 @@ TEST_F(CliQr, LstsqNamesSeveralDependentColumns) {
                    {"columns 1, 3 of A (counted from 0) depend on those before them"});
 }
 
+/// The same lengths in two units, one of them rounded: x is right for these numbers, and for no
+/// others near them.
+TEST_F(CliQr, LstsqSaysWhereNoDigitFollowsFromRoundedNumbers) {
+  DenseMatrix<double> a = random_columns(40, 3, 5);
+  write_npy(path("b.npy"), random_columns(40, 1, 6).view());
+  const Words lstsq{"lstsq", path("a.npy"), path("b.npy")};
+  const std::string note = "no digit of it is sure";
+  write_npy(path("a.npy"), std::as_const(a).view());
+  EXPECT_EQ(strata(lstsq).out.find(note), std::string::npos);
+  EXPECT_EQ(expect_json(lstsq)["lstsq"]["numerically_singular"], false);
+  for (std::int64_t i = 0; i < 40; ++i) a.view()(i, 2) = a.view()(i, 1) / 1.609;
+  write_npy(path("a.npy"), std::as_const(a).view());
+  const Outcome outcome = strata(lstsq);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(note), std::string::npos) << outcome.out;
+  EXPECT_EQ(expect_json(lstsq)["lstsq"]["numerically_singular"], true);
+}
+
 TEST_F(CliQr, AnXThatLeavesTheRangeIsStatusOne) {
   const DenseMatrix<double> a{{0x1p-600, 0, 0, 0x1p-600, 0, 0}, 3, 2};
   const DenseMatrix<double> b{{0x1p600, 1, 1}, 3, 1};
