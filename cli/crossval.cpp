@@ -19,7 +19,9 @@ struct CrossvalArguments {
   std::string output;
 };
 
-void print_crossval(const CrossvalArguments& a, const CrossValidation& result, std::int64_t count) {
+void print_crossval(const CrossvalArguments& a, const CrossValidation& result, std::size_t count,
+                     const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) fmt::print("{}\n", remark);
   fmt::print("{}: {}, {}\n", a.model, counted(count, "observation"),
              a.folds == 0 ? "each predicted from all others"
                           : fmt::format("in {} folds, {}", a.folds,
@@ -33,6 +35,7 @@ void print_crossval(const CrossvalArguments& a, const CrossValidation& result, s
       s.rmse, error, s.mae, error, s.crps, 100 * s.coverage95);
   print_mixed(result.run.mixed);
   print_certificate(result.certificate, a.folds == 0);
+  print_rounding(result.rounding);
   print_sizes(result.run);
   print_traffic(result.run);
   if (!a.output.empty()) fmt::print("predictions written to {}\n", a.output);
@@ -65,6 +68,9 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
     for (const char* score : {"rmse_error", "mae_error"})
       object["crossval"][score] = number(result.certificate->mean_error);
   }
+  add_rounding_json(object, result.rounding);
+  const std::vector<std::string> remarks = distrust_of(file, a.model, result.rounding);
+  object["remarks"] = remarks;
   if (a.folds == 0) object["inverse"] = to_json(result.inverse);
   ReportData report;
   report.title = fmt::format("Cross-validation of {} of {}",
@@ -90,8 +96,9 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
     }
     write_csv(a.output, names, columns);
   }
-  return finish(common, std::move(report), object,
-                [&] { print_crossval(a, result, model.points.size()); });
+  const int written = finish(common, std::move(report), object,
+                             [&] { print_crossval(a, result, model.values.size(), remarks); });
+  return written == kDone ? status_of(remarks) : written;
 }
 
 }  // namespace

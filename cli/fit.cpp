@@ -226,7 +226,11 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
   object["fit_seconds"] = result.seconds;
   object["observations"] = data.fit.points.size();
   add_rows_json(object, data.fit);
-  if (held) object["holdout"] = to_json(held->scores, data.holdout.points.size());
+  if (held) {
+    object["holdout"] = to_json(held->scores, data.holdout.points.size());
+    if (!held->prediction.rounding.ok())
+      object["remarks"].push_back("hold-out: " + distrust_of(held->prediction.rounding));
+  }
   return object;
 }
 
@@ -237,6 +241,8 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
              counted(data.fit.points.size(), "observation"), data.holdout.points.size(),
              rows_text(data.fit));
   for (const std::string& remark : remarks_of(result, options)) fmt::print("{}\n", remark);
+  if (held && !held->prediction.rounding.ok())
+    fmt::print("hold-out: {}\n", distrust_of(held->prediction.rounding));
   fmt::print("\nfitted parameters ({}, {:.1f} s{})\n", counted(result.evaluations, "evaluation"),
              result.seconds, result.converged ? "" : ", not converged");
   print_parameters(result, options.estimate);
@@ -331,8 +337,8 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   if (!arguments.output.empty()) {
     ColumnNames columns = arguments.columns;
     columns.dates = data.fit.dates;
-    write_model(arguments.output,
-                {model, columns, arguments.file, result.likelihood.log_likelihood});
+    write_model(arguments.output, {model, columns, arguments.file, result.likelihood.log_likelihood,
+                                   distrust_of(result)});
   }
   const json object = fit_json(result, held, data, fit_options);
   const int written = finish(common, std::move(report), object, [&] {
@@ -342,7 +348,8 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
     if (!arguments.output.empty()) fmt::print("\nmodel written to {}", arguments.output);
     fmt::print("\n");
   });
-  return written == kDone ? status_of(result) : written;
+  const bool lost = held && !held->prediction.rounding.ok();
+  return written == kDone ? (lost ? kNumbersSaidNo : status_of(result)) : written;
 }
 
 }  // namespace

@@ -158,6 +158,15 @@ void SearchArguments::apply(FitOptions& options) const {
   apply_start(start, options);
 }
 
+std::string distrust_of(const FitResult& result) {
+  if (!is_noise(result)) return "";
+  return fmt::format(
+      "rounding changes the log-likelihood by {}, for the covariance is near a singular one; a "
+      "nugget above 0 helps",
+      std::isfinite(result.noise) ? fmt::format("up to {:.2g}", result.noise)
+                                  : "more than can be told");
+}
+
 std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& options) {
   std::vector<std::string> out;
   if (!result.converged) {
@@ -166,13 +175,7 @@ std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& o
                     "(--max-evaluations)",
                     counted(result.evaluations, "evaluation")));
   }
-  if (is_noise(result)) {
-    out.push_back(fmt::format(
-        "NOT TO BE TRUSTED: rounding changes the log-likelihood by {}, for the covariance "
-        "is near a singular one; a nugget above 0 helps",
-        std::isfinite(result.noise) ? fmt::format("up to {:.2g}", result.noise)
-                                    : "more than can be told"));
-  }
+  if (is_noise(result)) out.push_back("NOT TO BE TRUSTED: " + distrust_of(result));
   for (const FitBound& b : result.at_bounds) {
     if (b.natural) continue;
     const std::string name = dashed(b.parameter);

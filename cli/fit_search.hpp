@@ -33,6 +33,8 @@ struct SearchArguments {
 /// Where on a bound the estimate of this parameter is, in a few words: "at the end of its domain".
 /// Empty: on none, or it was held.
 [[nodiscard]] std::string bound_text(const FitResult& result, const std::string& parameter);
+/// The reason why the estimates are not to be trusted; empty: they are.
+[[nodiscard]] std::string distrust_of(const FitResult& result);
 /// "converged", "at_bounds", "remarks" and what else tells how far a fit is to be trusted.
 void add_search_json(nlohmann::json& object, const FitResult& result, const FitOptions& options);
 /// kDone, or kNumbersSaidNo where the estimates are none.

@@ -125,6 +125,9 @@ struct SplitObservations {
 /// The points of a table, without values. Throws Error{input} if there are none.
 [[nodiscard]] Observations read_places(const std::string& path, const ColumnNames& columns);
 
+/// What times that were dates are, in files and messages.
+inline constexpr const char* kTimesOfDates = "days since 1970-01-01";
+
 /// What is told of rows that were left out and of times that were dates.
 void add_rows_json(nlohmann::json& object, const Observations& observations);
 [[nodiscard]] std::string rows_text(const Observations& observations);
@@ -148,6 +151,7 @@ struct ModelFile {
   ColumnNames columns;
   std::string source;
   double log_likelihood = 0;
+  std::string why{};  ///< the reason why the fit is not to be trusted; empty: it is
 };
 
 void write_model(const std::string& path, const ModelFile& model);

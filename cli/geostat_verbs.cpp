@@ -78,6 +78,53 @@ void add_parameters(CLI::App& app, MaternParameters& parameters) {
       ->capture_default_str();
 }
 
+std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path) {
+  if (file.why.empty()) return {};
+  return {fmt::format("NOT TO BE TRUSTED, said the fit of {}: {}", path, file.why)};
+}
+
+std::string distrust_of(const PredictionRounding& rounding) {
+  if (rounding.ok()) return "";
+  const auto part = [](double share, const char* of) {
+    return std::isfinite(share) ? fmt::format("up to {:.2g} of {}", share, of)
+                                : std::string("more than can be told");
+  };
+  return fmt::format(
+      "NOT TO BE TRUSTED: rounding changes means by {}, standard errors by {}, for the covariance "
+      "is near a singular one; a nugget above 0 helps",
+      part(rounding.mean_error_share, "their standard errors"),
+      part(rounding.standard_error_error_share, "themselves"));
+}
+
+std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path,
+                                     const PredictionRounding& rounding) {
+  std::vector<std::string> out = distrust_of(file, path);
+  if (!rounding.ok()) out.push_back(distrust_of(rounding));
+  return out;
+}
+
+int status_of(const std::vector<std::string>& remarks) {
+  return remarks.empty() ? kDone : kNumbersSaidNo;
+}
+
+void add_rounding_json(json& object, const PredictionRounding& rounding) {
+  if (std::isnan(rounding.mean_error)) return;
+  object["mean_error"] = number(rounding.mean_error);
+  object["standard_error_error"] = number(rounding.standard_error_error);
+  object["mean_error_share"] = number(rounding.mean_error_share);
+  object["standard_error_error_share"] = number(rounding.standard_error_error_share);
+}
+
+void print_rounding(const PredictionRounding& rounding) {
+  if (std::isnan(rounding.mean_error)) return;
+  const auto within = [](double error) {
+    return std::isfinite(error) ? fmt::format("within about {:.2g}", error)
+                                : std::string("off by more than can be told");
+  };
+  fmt::print("  rounding: means {}, standard errors {}\n", within(rounding.mean_error),
+             within(rounding.standard_error_error));
+}
+
 void print_sizes(const RunReport& run) {
   const double matrix = 8.0 * static_cast<double>(run.n) * static_cast<double>(run.n);
   fmt::print(

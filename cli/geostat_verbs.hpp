@@ -20,6 +20,21 @@ void print_likelihood(const Likelihood& likelihood, const char* indent);
 /// --variance, --range and --smoothness, which are required, and --nugget.
 void add_parameters(CLI::App& app, MaternParameters& parameters);
 
+/// Why what a model says is wrong, a line each, for a reader to know before the numbers; none: it
+/// is right as far as is known. Of a model, called `path`, that was not to be trusted when it was
+/// fitted, and of predictions that rounding changes.
+[[nodiscard]] std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path);
+[[nodiscard]] std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path,
+                                                   const PredictionRounding& rounding);
+/// That of predictions alone; empty: they are right.
+[[nodiscard]] std::string distrust_of(const PredictionRounding& rounding);
+/// kNumbersSaidNo if there are such lines, which are then in `remarks`.
+[[nodiscard]] int status_of(const std::vector<std::string>& remarks);
+
+/// mean_error and what else is known of rounding; nothing where it was not estimated.
+void add_rounding_json(nlohmann::json& object, const PredictionRounding& rounding);
+void print_rounding(const PredictionRounding& rounding);
+
 /// How the matrix compares with the memory it was factored in.
 void print_sizes(const RunReport& run);
 

@@ -187,7 +187,8 @@ class RunningScores {
 
 void print_predict(const StreamedPrediction& prediction, const std::string& output,
                    const std::optional<Scores>& against, const Places& places,
-                   const std::string& column) {
+                   const std::string& column, const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) fmt::print("{}\n", remark);
   fmt::print(
       "{} written to {} (mean, standard error of a new observation, and of the "
       "process)\n",
@@ -204,6 +205,7 @@ void print_predict(const StreamedPrediction& prediction, const std::string& outp
   fmt::print("{}", rows_text(places.told()));
   print_mixed(prediction.run.mixed);
   print_certificate(prediction.certificate);
+  print_rounding(prediction.rounding);
   print_sizes(prediction.run);
   print_traffic(prediction.run);
   fmt::print("  the predictions then took {:.3g} s and moved {}\n", prediction.solve.seconds,
@@ -255,6 +257,9 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
   object["parameters"] = to_json(file.model.parameters);
   if (prediction.certificate) object["certificate"] = to_json(*prediction.certificate);
   if (against) object["holdout"] = to_json(*against, places.known());
+  add_rounding_json(object, prediction.rounding);
+  const std::vector<std::string> remarks = distrust_of(file, arguments.model, prediction.rounding);
+  object["remarks"] = remarks;
   add_rows_json(object, places.told());
   ReportData report;
   report.run = prediction.run;
@@ -262,9 +267,10 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
   add_precision_map(report, prediction.run.mixed);
   begin_output();
   table->close();
-  return finish(common, std::move(report), object, [&] {
-    print_predict(prediction, arguments.output, against, places, columns.value);
+  const int written = finish(common, std::move(report), object, [&] {
+    print_predict(prediction, arguments.output, against, places, columns.value, remarks);
   });
+  return written == kDone ? status_of(remarks) : written;
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ struct Simulated {
   Simulation fields;
   ColumnNames columns{"x", "y", "z"};
   MaternParameters parameters;
+  std::vector<std::string> remarks;
 };
 
 Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common) {
@@ -110,6 +111,7 @@ Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common
     const ModelFile file = read_model(a.model);
     out.columns = a.columns.or_else(file.columns);
     out.parameters = file.model.parameters;
+    out.remarks = distrust_of(file, a.model);
     out.places = places_of(a.at, out.columns, out.parameters.separation.distance);
     check_interrupt();
     out.fields = conditional_simulate(file.model, out.places.points, options);
@@ -160,6 +162,7 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   object["locations"] = out.places.points.size();
   object["parameters"] = to_json(out.parameters);
   object["seed"] = common.seed;
+  object["remarks"] = out.remarks;
   add_rows_json(object, out.places);
   ReportData report;
   report.title = fmt::format("{} simulated at {}", out.columns.value,
@@ -179,7 +182,8 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   }
   begin_output();
   write_fields(a, out);
-  return finish(common, std::move(report), object, [&] {
+  const int written = finish(common, std::move(report), object, [&] {
+    for (const std::string& remark : out.remarks) fmt::print("{}\n", remark);
     fmt::print("{} at {} written to {} (seed {}{})\n", counted(a.realizations, "realization"),
                counted(out.places.points.size(), "place"), a.output, common.seed,
                a.model.empty() ? "" : ", given the observations of " + a.model);
@@ -190,6 +194,7 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
     fmt::print("  the product with the factor then took {:.3g} s and moved {}\n",
                out.fields.multiply.seconds, format_bytes(out.fields.multiply.traffic.total()));
   });
+  return written == kDone ? status_of(out.remarks) : written;
 }
 
 }  // namespace

@@ -380,6 +380,28 @@ struct PredictionCertificate {
   double mean_error = 0;  ///< how far a mean may be, at any target
 };
 
+/// How far predictions may be from those of Σ in exact arithmetic, for FP64 rounds: estimates, not
+/// bounds, at some of the targets. These are the ones with the least and the largest standard
+/// errors, those with the largest means, and some spread evenly. Infinite: Σ is so near a singular
+/// matrix that nothing is known. NaN: not estimated, as where there is a PredictionCertificate,
+/// which holds rounding, and for a share also where every target is a data point without nugget.
+struct PredictionRounding {
+  /// Of predictions whose errors are larger parts of their standard errors no digit is sure.
+  static constexpr double kShareMax = 0.1;
+
+  double mean_error = std::numeric_limits<double>::quiet_NaN();
+  double standard_error_error = std::numeric_limits<double>::quiet_NaN();  ///< with nugget or not
+  /// The largest error of a mean beside its standard error, …
+  double mean_error_share = std::numeric_limits<double>::quiet_NaN();
+  /// … and of a standard error of the process beside itself.
+  double standard_error_error_share = std::numeric_limits<double>::quiet_NaN();
+
+  /// Whether no share is above kShareMax.
+  [[nodiscard]] bool ok() const noexcept {
+    return !(mean_error_share > kShareMax) && !(standard_error_error_share > kShareMax);
+  }
+};
+
 struct Prediction {
   std::vector<double> mean;  ///< of a new observation, and of the process
   /// Standard error of a new observation: with the nugget and the uncertainty of the estimated
@@ -389,6 +411,7 @@ struct Prediction {
   RunReport run;                               ///< of the factorization
   RunReport solve;  ///< of what was computed for the targets, all chunks together; no trace
   std::optional<PredictionCertificate> certificate;  ///< as Likelihood::certificate
+  PredictionRounding rounding;  ///< where it is not ok(), predictions are wrong
 };
 
 /// Kriging: the best linear unbiased prediction at `targets`, and its standard errors. Targets have
@@ -414,6 +437,7 @@ struct StreamedPrediction {
   RunReport run;    ///< of the factorization
   RunReport solve;  ///< of what was computed for the targets, all pieces together; no trace
   std::optional<PredictionCertificate> certificate;  ///< as Likelihood::certificate
+  PredictionRounding rounding;                       ///< as Prediction::rounding
 };
 
 /// predict() for more targets than one wants in memory: they are asked for, predicted and handed on
@@ -497,6 +521,8 @@ struct CrossValidation {
   /// `variance_error` is relative: of the diagonal elements of Σ⁻¹ from which variances come, and
   /// with them the means, whose `mean_error` is absolute always.
   std::optional<PredictionCertificate> certificate;
+  /// As Prediction::rounding, of these standard errors, nugget included; of folds, the worst.
+  PredictionRounding rounding;
 };
 
 /// Every fold is predicted from all others: a factorization for each. Throws as predict(), also

@@ -25,6 +25,7 @@
 #include "geostat/kriging.hpp"
 #include "geostat/likelihood_rounding.hpp"
 #include "geostat/point_sets.hpp"
+#include "geostat/prediction_rounding.hpp"
 #include "geostat/refined_solver.hpp"
 #include "geostat/units.hpp"
 
@@ -162,6 +163,56 @@ void note_rounding(CovarianceSolver& solver, const CovarianceParameters& paramet
   certificate.variance_error += of_diagonal;
 }
 
+/// What FP64 does to each point, with a = Q·e_i: of [Qr]_i / Q_ii the weights are a / Q_ii, and
+/// Q_ii itself changes by aᵀΔa. With random signs s the mean square of [Qs]_i is ‖a‖² (Hutchinson
+/// 1990): that tells which points to look at. `w` is L⁻ᵀ[U | (I − UUᵀ)L⁻¹r].
+PredictionRounding estimate_rounding(CovarianceSolver& solver, FactoredProblem problem,
+                                     const CovarianceParameters& parameters,
+                                     const std::vector<double>& diagonal,
+                                     MatrixView<const double> w) {
+  const std::int64_t n = w.rows;
+  const std::int64_t p = w.cols - 1;
+  const double* solution = w.column(p);
+  InverseProbes probes = probe_inverse(solver);
+  problem.entry = entry_rounding(n, parameters);
+  problem.diagonal = parameters.variance + parameters.nugget;
+  problem.amplification = rounding_amplification(probes, parameters);
+  for (std::int64_t k = 0; k < probes.signs.cols(); ++k) {
+    for (std::int64_t j = 0; j < p; ++j)
+      add_scaled(n, -dot(n, w.column(j), probes.signs.column(k)), w.column(j),
+                 probes.solutions.column(k));
+  }
+  const double length_of_solution = std::sqrt(dot(n, solution, solution));
+  const auto rounding_of = [&](std::int64_t i, double square) {
+    const double q = diagonal[static_cast<std::size_t>(i)];
+    const double length = std::sqrt(square) / q;
+    problem.solution_length = length_of_solution + std::abs(solution[i]) * length;
+    PredictionRounding out;
+    note_errors(out, rounding_at(problem, length), 1 / std::sqrt(q), 1 / std::sqrt(q), true);
+    return out;
+  };
+  std::vector<PredictionRounding> all;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double square = 0;
+    for (std::int64_t k = 0; k < probes.signs.cols(); ++k)
+      square += probes.solutions.column(k)[i] * probes.solutions.column(k)[i];
+    all.push_back(rounding_of(i, square / static_cast<double>(probes.signs.cols())));
+  }
+  const Rows some = worst_rows(all);
+  DenseBlock columns(n, std::ssize(some));
+  for (std::int64_t k = 0; k < columns.cols(); ++k)
+    columns.column(k)[some[static_cast<std::size_t>(k)]] = 1;
+  (void)solver.solve(columns.view());
+  PredictionRounding out;
+  for (std::int64_t k = 0; k < columns.cols(); ++k) {
+    const std::int64_t i = some[static_cast<std::size_t>(k)];
+    double* a = columns.column(k);
+    for (std::int64_t j = 0; j < p; ++j) add_scaled(n, -w(i, j), w.column(j), a);
+    out = worst_of(out, rounding_of(i, dot(n, a, a)));
+  }
+  return out;
+}
+
 Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
                const MaternParameters& parameters, Mean mean, const Options& options,
                CrossValidation& out) {
@@ -180,6 +231,9 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   basis.fill(points, w);
   std::transform(values.begin(), values.end(), w.column(p), [&](double z) { return z - shift; });
   const bool refined = has_few_digits(solver);
+  FactoredProblem problem;
+  problem.largest_residual = norm_inf(n, w.column(p));
+  problem.largest_value = norm_inf(n, values.data());
   if (refined) {
     invert_refined(solver, w, out);
   } else {
@@ -202,6 +256,9 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   if (refined)
     note_rounding(solver, covariance_of(parameters), inverse.diagonal, w.column(p),
                   *out.certificate);
+  else
+    out.rounding =
+        estimate_rounding(solver, problem, covariance_of(parameters), inverse.diagonal, w);
   if (mean == Mean::sample) {
     inverse.ones.assign(static_cast<std::size_t>(n), 1.0);
     const MatrixView<double> ones{inverse.ones.data(), n, 1, n};
@@ -247,6 +304,7 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
   if (out.certificate)
     out.certificate->mean_error =
         units.value(out.certificate->mean_error + 1.1 * out.certificate->variance_error * largest);
+  units.restore(out.rounding);
   units.restore(out.mean);
   units.restore(out.standard_error);
   out.scores = scores(values, out.mean, out.standard_error);
@@ -286,6 +344,7 @@ CrossValidation cross_validate(const Points& points, std::span<const double> val
     Kriging kriging(model, targets.size(), 0, options.options, kCrossValidationWhere);
     out.run = kriging.report();
     const Prediction part = kriging.predict(targets, 0);
+    out.rounding = worst_of(out.rounding, part.rounding);
     if (part.certificate) out.certificate = worst_of(out.certificate, *part.certificate);
     for (std::size_t k = 0; k < left.size(); ++k) {
       out.mean[static_cast<std::size_t>(left[k])] = part.mean[k];

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "cholesky/covariance_entries.hpp"
 #include "geostat/checks.hpp"
 #include "geostat/gaussian_process.hpp"
@@ -100,6 +101,7 @@ void Kriging::whiten() {
     const auto k = static_cast<std::size_t>(i);
     w(i, p) = values[k] - mean_at(coefficients_, points_.points(), k);
   }
+  largest_residual_ = norm_inf(n, w.column(p));
   const bool estimated = coefficients_.empty() && p > 0;
   if (has_few_digits(solver_)) {
     whiten_refined(w);
@@ -200,6 +202,104 @@ void Kriging::note_rounding(const Points& targets, const Prediction& part) {
       std::max(rounding_of_variance_, kRoundingDeviations * entry * (1 + length * length));
 }
 
+PredictionRounding Kriging::rounding() const {
+  PredictionRounding out = rounding_;
+  units_.restore(out);
+  return out;
+}
+
+/// What the weights of any target are made of.
+void Kriging::prepare_rounding() {
+  const std::int64_t n = points_.points().size();
+  const std::int64_t p = basis_.columns();
+  solved_ = data_;
+  const MatrixView<double> solved{solved_.data(), n, p + 1, n};
+  solver_.solve_lower_transposed(solved);
+  divide_by_triangle(regression_, solved.block(0, 0, n, p));
+  const Distance distance = model_.parameters.separation.distance;
+  for (std::int64_t i = 0; i < n; ++i) places_.push_back(place_of(points_.points(), i, distance));
+  std::sort(places_.begin(), places_.end());
+  const CovarianceParameters covariance = covariance_of(model_.parameters);
+  FactoredProblem& problem = problem_.emplace();
+  problem.entry = entry_rounding(n, covariance);
+  problem.diagonal = covariance.variance + covariance.nugget;
+  problem.solution_length = std::sqrt(dot(n, solved.column(p), solved.column(p)));
+  problem.largest_residual = largest_residual_;
+  problem.largest_value = norm_inf(n, model_.values.data());
+  for (std::int64_t i = 0; i < n; ++i)
+    problem.largest_value =
+        std::max(problem.largest_value,
+                 mean_terms_at(coefficients_, points_.points(), static_cast<std::size_t>(i)));
+  problem.amplification = rounding_amplification(probe_inverse(solver_), covariance);
+}
+
+/// Which targets are at the place of a data point and have no nugget: the mean is known there, and
+/// its standard error is 0.
+std::vector<char> Kriging::at_data(const Points& targets) const {
+  std::vector<char> out(static_cast<std::size_t>(targets.size()), 0);
+  if (model_.parameters.nugget > 0) return out;
+  const Distance distance = model_.parameters.separation.distance;
+  for (std::int64_t t = 0; t < targets.size(); ++t)
+    out[static_cast<std::size_t>(t)] =
+        std::binary_search(places_.begin(), places_.end(), place_of(targets, t, distance)) ? 1 : 0;
+  return out;
+}
+
+/// The same but for rounding of coordinates, at the few targets that are looked at: any covariance
+/// that falls by as much as the distance grows tells it.
+std::vector<char> Kriging::near_data(const std::vector<double>& targets, std::int64_t m) const {
+  std::vector<char> out(static_cast<std::size_t>(m), 0);
+  if (model_.parameters.nugget > 0) return out;
+  CovarianceParameters plain = covariance_of(model_.parameters);
+  plain.variance = 1;
+  plain.smoothness = std::min(plain.smoothness, 0.5);
+  plain.same_points = false;
+  const std::vector<double> from = coordinate_matrix(points_.points());
+  const std::int64_t n = points_.points().size();
+  DenseBlock correlations(n, m);
+  CovarianceEntries(plain).fill(view_of(from, n), 0, view_of(targets, m), 0, correlations.view());
+  for (std::int64_t t = 0; t < m; ++t) {
+    const double nearest = norm_inf(n, correlations.column(t));
+    out[static_cast<std::size_t>(t)] = nearest >= 1 - 16 * kUnitRoundoff ? 1 : 0;
+  }
+  return out;
+}
+
+/// Rounding at some of the targets, from their weights λ = Σ⁻¹c + V·(R⁻ᵀx − Vᵀc), V = Σ⁻¹X·R⁻¹.
+void Kriging::estimate_rounding(const Points& targets, const Prediction& part) {
+  if (!problem_) prepare_rounding();
+  const std::int64_t n = points_.points().size();
+  const std::int64_t p = basis_.columns();
+  const std::vector<double>& error = part.process_standard_error;
+  const std::vector<std::int64_t> some = telling_rows(part.mean, error, at_data(targets));
+  const Points at = rows_of(targets, some);
+  const std::vector<double> coordinates = coordinate_matrix(at);
+  const std::vector<double> from = coordinate_matrix(points_.points());
+  CovarianceParameters cross = covariance_of(model_.parameters);
+  cross.same_points = false;
+  DenseBlock weights(n, std::ssize(some));
+  CovarianceEntries(cross).fill(view_of(from, n), 0, view_of(coordinates, std::ssize(some)), 0,
+                                weights.view());
+  const DenseBlock c = weights;
+  (void)solver_.solve(weights.view());
+  const std::vector<char> exact = near_data(coordinates, at.size());
+  for (std::int64_t t = 0; t < weights.cols(); ++t) {
+    const auto k = static_cast<std::size_t>(t);
+    const auto row = static_cast<std::size_t>(some[k]);
+    std::vector<double> x = basis_.row(at, k);
+    divide_by_triangle(regression_, {x.data(), 1, p, 1});
+    for (std::int64_t j = 0; j < p; ++j) {
+      const double* v = solved_.data() + j * n;
+      add_scaled(n, x[static_cast<std::size_t>(j)] - dot(n, v, c.column(t)), v, weights.column(t));
+    }
+    FactoredProblem problem = *problem_;
+    problem.largest_value = std::max(problem.largest_value, mean_terms_at(coefficients_, at, k));
+    const double square = dot(n, weights.column(t), weights.column(t));
+    note_errors(rounding_, rounding_at(problem, std::sqrt(1 + square)), part.standard_error[row],
+                error[row], exact[k] == 0);
+  }
+}
+
 std::int64_t Kriging::targets_at_a_time(std::int64_t targets, std::int64_t chunk) const {
   return solver_.targets_at_a_time(targets, basis_.columns() + 1, chunk);
 }
@@ -244,7 +344,9 @@ Prediction Kriging::predict_in_units(const Points& targets, std::int64_t chunk) 
     predict_one(targets, k, row.data(), squares[k], out);
   }
   if (certificate_ && m > 0) note_rounding(targets, out);
+  if (!certificate_ && m > 0) estimate_rounding(targets, out);
   out.certificate = certificate_in_units();
+  out.rounding = rounding_;
   return out;
 }
 

@@ -4,6 +4,7 @@
 // Contract: checks the model, factors once. `where` names the public function in errors. Not
 // thread-safe.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/refinement.hpp"
 #include "geostat/ordered_points.hpp"
+#include "geostat/prediction_rounding.hpp"
 #include "geostat/regression.hpp"
 #include "geostat/units.hpp"
 #include "strata/geostat.hpp"
@@ -37,6 +39,8 @@ class Kriging {
 
   /// Where the factor has few digits; of all targets so far.
   [[nodiscard]] std::optional<PredictionCertificate> certificate() const;
+  /// Of all targets so far.
+  [[nodiscard]] PredictionRounding rounding() const;
   /// Mean and standard errors at checked targets; `run` is left empty.
   [[nodiscard]] Prediction predict(const Points& targets, std::int64_t chunk);
 
@@ -52,6 +56,11 @@ class Kriging {
   void whiten_refined(MatrixView<const double> w);
   void note(const Refinement& refinement);
   void note_rounding(const Points& targets, const Prediction& part);
+  void prepare_rounding();
+  void estimate_rounding(const Points& targets, const Prediction& part);
+  [[nodiscard]] std::vector<char> at_data(const Points& targets) const;
+  [[nodiscard]] std::vector<char> near_data(const std::vector<double>& targets,
+                                            std::int64_t m) const;
   void subtract_means(MatrixView<double> values, std::vector<std::vector<double>>& coefficients);
   [[nodiscard]] Prediction predict_in_units(const Points& targets, std::int64_t chunk);
   [[nodiscard]] std::optional<PredictionCertificate> certificate_in_units() const;
@@ -77,6 +86,11 @@ class Kriging {
   double largest_value_ = 0;          ///< … and max |z|
   std::vector<double> coefficients_;  ///< β, of the model or estimated
   Regression regression_;
+  std::optional<FactoredProblem> problem_;  ///< in FP64, once something was predicted, with …
+  std::vector<double> solved_;  ///< … [Σ⁻¹X·R⁻¹ | Σ⁻¹(z − Xβ)], R of regression_
+  std::vector<std::array<double, 4>> places_;  ///< of the data, sorted
+  double largest_residual_ = 0;
+  PredictionRounding rounding_;
 };
 
 }  // namespace strata

@@ -96,6 +96,7 @@ StreamedPrediction predict(const Model& model, const TargetSource& source,
   }
   require(out.targets > 0, ErrorKind::misuse, kPredictWhere, "targets: 0 rows");
   out.certificate = kriging.certificate();
+  out.rounding = kriging.rounding();
   return out;
 }
 

@@ -124,6 +124,14 @@ double mean_at(std::span<const double> c, const Points& points, std::size_t i) {
   return mean;
 }
 
+double mean_terms_at(std::span<const double> c, const Points& points, std::size_t i) {
+  if (c.empty()) return 0;
+  double sum = std::abs(c[0]);
+  for (std::size_t k = 1; k < c.size(); ++k)
+    sum += std::abs(c[k] * variable(points, i, c.size(), k));
+  return sum;
+}
+
 double sample_mean(std::span<const double> values) {
   long double sum = 0;
   for (const double v : values) sum += v;

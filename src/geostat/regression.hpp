@@ -49,6 +49,10 @@ class MeanBasis {
 [[nodiscard]] double mean_at(std::span<const double> coefficients, const Points& points,
                              std::size_t i);
 
+/// The sum of the magnitudes of its terms, beside which it is rounded.
+[[nodiscard]] double mean_terms_at(std::span<const double> coefficients, const Points& points,
+                                   std::size_t i);
+
 /// The arithmetic mean.
 [[nodiscard]] double sample_mean(std::span<const double> values);
 

@@ -230,11 +230,17 @@ void Units::restore(PredictionCertificate& certificate) const {
   certificate.variance_error = variance(certificate.variance_error);
 }
 
+void Units::restore(PredictionRounding& rounding) const {
+  rounding.mean_error = value(rounding.mean_error);
+  rounding.standard_error_error = value(rounding.standard_error_error);
+}
+
 void Units::restore(Prediction& prediction) const {
   for (std::vector<double>* values :
        {&prediction.mean, &prediction.standard_error, &prediction.process_standard_error})
     restore(*values);
   if (prediction.certificate) restore(*prediction.certificate);
+  restore(prediction.rounding);
 }
 
 void Units::restore(FitResult& result, std::int64_t n, Mean mean) const {

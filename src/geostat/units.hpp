@@ -47,6 +47,7 @@ class Units {
   void restore(Likelihood& likelihood, std::int64_t n, Mean mean) const;
   void restore(Prediction& prediction) const;
   void restore(PredictionCertificate& certificate) const;
+  void restore(PredictionRounding& rounding) const;
   /// Throws Error{numerical} where an estimate is out of the range of doubles.
   void restore(FitResult& result, std::int64_t n, Mean mean) const;
 
