@@ -21,8 +21,8 @@ void print_likelihood(const Likelihood& likelihood, const char* indent);
 void add_parameters(CLI::App& app, MaternParameters& parameters);
 
 /// Why what a model says is wrong, a line each, for a reader to know before the numbers; none: it
-/// is right as far as is known. Of a model, called `path`, that was not to be trusted when it was
-/// fitted, and of predictions that rounding changes.
+/// is right as far as is known. The fit of the model, called `path`, may have been distrusted, and
+/// rounding may change its predictions.
 [[nodiscard]] std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path);
 [[nodiscard]] std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path,
                                                    const PredictionRounding& rounding);

@@ -386,7 +386,7 @@ struct PredictionCertificate {
 /// matrix that nothing is known. NaN: not estimated, as where there is a PredictionCertificate,
 /// which holds rounding, and for a share also where every target is a data point without nugget.
 struct PredictionRounding {
-  /// Of predictions whose errors are larger parts of their standard errors no digit is sure.
+  /// A prediction is wrong whose error is a larger part of its standard error.
   static constexpr double kShareMax = 0.1;
 
   double mean_error = std::numeric_limits<double>::quiet_NaN();

@@ -39,7 +39,7 @@ class Kriging {
 
   /// Where the factor has few digits; of all targets so far.
   [[nodiscard]] std::optional<PredictionCertificate> certificate() const;
-  /// Of all targets so far.
+  /// The worst of all targets so far.
   [[nodiscard]] PredictionRounding rounding() const;
   /// Mean and standard errors at checked targets; `run` is left empty.
   [[nodiscard]] Prediction predict(const Points& targets, std::int64_t chunk);

@@ -48,11 +48,14 @@ PointErrors rounding_at(const FactoredProblem& p, double length) {
 
 namespace {
 
-/// How far the square root of a variance may be off.
-double root_error(double root, double variance) {
-  const double square = root * root;
-  return std::max(std::sqrt(square + variance) - root,
-                  root - std::sqrt(std::max(0.0, square - variance)));
+/// The least that the square root of a variance may be, whose error is given, …
+double least_root(double root, double error) {
+  return std::sqrt(std::max(0.0, root * root - error));
+}
+
+/// … and how far it may be off.
+double root_error(double root, double error) {
+  return std::max(std::sqrt(root * root + error) - root, root - least_root(root, error));
 }
 
 constexpr std::array kErrors{
@@ -73,8 +76,10 @@ void note_errors(PredictionRounding& worst, const PointErrors& errors, double st
   raise(worst.mean_error, errors.mean);
   raise(worst.standard_error_error, of_process);
   if (!judged) return;
-  raise(worst.mean_error_share, errors.mean / standard_error);
-  raise(worst.standard_error_error_share, of_process / process_standard_error);
+  // A standard error that rounding makes says nothing: the least that it may be counts.
+  raise(worst.mean_error_share, errors.mean / least_root(standard_error, errors.variance));
+  raise(worst.standard_error_error_share,
+        of_process / least_root(process_standard_error, errors.variance));
 }
 
 PredictionRounding worst_of(const PredictionRounding& a, const PredictionRounding& b) {

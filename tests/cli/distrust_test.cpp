@@ -93,6 +93,9 @@ TEST_F(CliDistrust, AModelThatIsNotToBeTrustedSaysSo) {
   expect_distrusted(crossval(), "c.csv", pieces);
   expect_distrusted(crossval() + Words{"--folds", "4"}, "c.csv", pieces);
   expect_distrusted(simulate(), "s.csv", pieces);
+  const Outcome held = run_program(fit({"--range", "4e12", "--holdout", "0.2"}));
+  EXPECT_EQ(held.status, 1) << held.err;
+  expect_pieces(held.out, {"hold-out: NOT TO BE TRUSTED: rounding changes means by "});
 }
 
 TEST_F(CliDistrust, PredictionsThatRoundingChangesAreSaidToBe) {
