@@ -42,8 +42,8 @@ void print_solve(const SparseFactorization& f, const Certificate& c, bool known,
                  std::int64_t columns) {
   const std::string system =
       f.factor.shift() == 0 ? "" : fmt::format(" of (A + {:.6g}·I)·x = b", f.factor.shift());
-  fmt::print("solved {}{}, {}, by a sparse factor in {}\n", counted(f.factor.n(), "unknown"), system,
-             counted(columns, "right-hand side"), to_string(f.factor.precision()));
+  fmt::print("solved {}{}, {}, by a sparse factor in {}\n", counted(f.factor.n(), "unknown"),
+             system, counted(columns, "right-hand side"), to_string(f.factor.precision()));
   if (!known) return fmt::print("  backward error    unknown: it takes A, which --matrix names\n");
   print_certificate(c);
   fmt::print("  refinement steps  {}\n", c.refinement_steps);

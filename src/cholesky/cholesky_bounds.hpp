@@ -21,7 +21,8 @@ namespace strata {
 /// `memory_bytes` each: n³/(3·√2·√S) words for S words of fast memory (Beaumont, Eyraud-Dubois,
 /// Vérité, Langou, "I/O-optimal algorithms for symmetric linear algebra kernels", 2022), where the
 /// triangle does not fit, plus one write of the triangle and, unless it is generated, one read. For
-/// tiles in several elements the points are read, and tiles that do not stay on the devices written.
+/// tiles in several elements the points are read, and tiles are written that do not stay on the
+/// devices.
 [[nodiscard]] std::int64_t cholesky_floor_bytes(const CholeskyProblem& problem,
                                                 std::int64_t memory_bytes);
 
