@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "scalar/double_double.hpp"
 #include "sparse/pattern.hpp"
@@ -25,24 +24,32 @@ SymmetricSystem::SymmetricSystem(const SparseMatrix& a, double shift, int expone
   if (exponent != 0) find_loss(a, shift, exponent);
 }
 
+/// One pass: rows ascend, so the elements that mirror a row's are next in their own rows.
 void SymmetricSystem::find_differences() {
   if (is_one_triangle(*a_)) return;
-  const auto row = [this](std::int32_t i) {
-    const auto first = a_->column.begin();
-    return std::pair(first + a_->start[at(i)], first + a_->start[at(i + 1)]);
+  const auto note = [this](std::int32_t row, std::int32_t col, double value) {
+    if (value != 0) differences_.push_back({row, col, value});
   };
-  for (std::int32_t i = 0; i < n(); ++i) {
+  std::vector<std::int64_t> next(a_->start.begin(), a_->start.end() - 1);
+  const auto is_left_of = [&](std::int32_t j, std::int32_t i) {
+    return next[at(j)] < a_->start[at(j + 1)] && a_->column[at(next[at(j)])] < i;
+  };
+  // What stands below the diagonal alone is more than the nothing that mirrors it.
+  const auto pass = [&](std::int32_t j, std::int32_t i) {
+    for (; is_left_of(j, i); ++next[at(j)])
+      note(a_->column[at(next[at(j)])], j, -a_->value[at(next[at(j)])]);
+  };
+  const auto order = static_cast<std::int32_t>(n());
+  for (std::int32_t i = 0; i < order; ++i) {
     for (std::int64_t k = a_->start[at(i)]; k < a_->start[at(i + 1)]; ++k) {
       const std::int32_t j = a_->column[at(k)];
       if (j <= i) continue;
-      const auto [begin, end] = row(j);
-      const auto mirrored = std::lower_bound(begin, end, i);
-      const bool there = mirrored != end && *mirrored == i;
-      const double below = there ? a_->value[at(mirrored - a_->column.begin())] : 0;
-      if (const double more = a_->value[at(k)] - below; more != 0)
-        differences_.push_back({i, j, more});
+      pass(j, i);
+      const bool there = is_left_of(j, i + 1);
+      note(i, j, a_->value[at(k)] - (there ? a_->value[at(next[at(j)]++)] : 0));
     }
   }
+  for (std::int32_t j = 0; j < order; ++j) pass(j, j);
 }
 
 double SymmetricSystem::asymmetry() const {

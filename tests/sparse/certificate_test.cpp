@@ -168,6 +168,36 @@ TEST(SparseCertificate, IsThatOfBothTriangles) {
   }
 }
 
+/// The same where an element has nothing that mirrors it, in either triangle.
+TEST(SparseCertificate, IsThatOfElementsInOneTriangleAlone) {
+  const double d = 1e-9;
+  const double noise = 5e-13;
+  const std::vector<double> full{
+      1, 1 - d, noise, 0,     1 - d, 1, 0,     noise,
+      0, 0,     1,     1 - d, noise, 0, 1 - d, 1};  // by columns: (2, 0), (3, 1) and (0, 3)
+  std::vector<std::int64_t> row, col;
+  std::vector<double> value;
+  for (std::int64_t k = 0; k < 16; ++k) {
+    if (full[at(k)] == 0) continue;
+    row.push_back(k % 4);
+    col.push_back(k / 4);
+    value.push_back(full[at(k)]);
+  }
+  const SparseMatrix a = sparse_from_entries(4, 4, row, col, value);
+  const std::vector<double> b{1, 1, 1, -1};
+  std::vector<double> x(4);
+  const Certificate c =
+      solve(a, columns_of(b, 4), columns_of(x, 4), options_in(Element::fp64)).certificate;
+  const test::WideErrors truth = test::wide_errors(full, b, x);
+  EXPECT_LE(truth.forward, c.forward_error * (1 + 1e-6));
+  for (const std::size_t one : {2U, 7U, 12U}) {
+    std::vector<double> other = full;
+    other[one] = 0;
+    EXPECT_GT(test::wide_errors(other, b, x).forward, 20 * c.forward_error)
+        << "which is another system";
+  }
+}
+
 /// A stiff part beside rows that hold their own value, as finite elements with Dirichlet rows: a
 /// norm sees nothing of a solution that has floats' digits there.
 TEST(SparseCertificate, SeesRowsThatNormsDoNot) {
