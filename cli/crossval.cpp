@@ -20,7 +20,7 @@ struct CrossvalArguments {
 };
 
 void print_crossval(const CrossvalArguments& a, const CrossValidation& result, std::size_t count,
-                     const std::vector<std::string>& remarks) {
+                    const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) fmt::print("{}\n", remark);
   fmt::print("{}: {}, {}\n", a.model, counted(count, "observation"),
              a.folds == 0 ? "each predicted from all others"
