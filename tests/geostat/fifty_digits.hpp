@@ -5,6 +5,7 @@
 // Contract: nothing of the library's arithmetic.
 
 #include <gtest/gtest.h>
+#include <array>
 
 #include <algorithm>
 #include <boost/multiprecision/cpp_bin_float.hpp>
@@ -35,8 +36,8 @@ inline Digits correlation(const MaternParameters& p, const Points& a, std::size_
 struct RoundingProblem {
   explicit RoundingProblem(std::uint64_t seed) : points(random_points(64, seed)) {
     const auto pick = [&](std::uint64_t what, auto... of) {
-      const double all[] = {static_cast<double>(of)...};
-      return all[random_bits(1000 + what, seed) % std::size(all)];
+      const std::array all{static_cast<double>(of)...};
+      return all[random_bits(1000 + what, seed) % all.size()];
     };
     const double kind = pick(1, 0, 1, 2, 3);
     for (std::size_t i = 0; i < 64; ++i) {
