@@ -5,9 +5,9 @@
 // Contract: nothing of the library's arithmetic.
 
 #include <gtest/gtest.h>
-#include <array>
 
 #include <algorithm>
+#include <array>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <cstdint>
