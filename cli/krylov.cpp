@@ -200,9 +200,10 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options,
 /// order was taken for a dense matrix.
 std::vector<std::string> without_effect_of(const EigsInfo& info, const EigsArguments& a) {
   std::vector<std::string> names;
+  if (!info.dense) return names;
   for (const auto& options : {a.of_lanczos, a.block.options})
     for (const CLI::Option* option : options)
-      if (info.dense && option->count() > 0) names.push_back(option->get_name());
+      if (option->count() > 0) names.push_back(option->get_name());
   return names;
 }
 

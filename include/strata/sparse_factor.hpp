@@ -163,7 +163,9 @@ class SparseCholesky {
 /// Refines X, a solution of A·X = B by this factor, with residuals in double-double, until its
 /// backward error is a few ulps row by row, or neither that nor the corrections are halved any
 /// longer, and says what it is. With what scaled_condition() says it bounds the error of X, too,
-/// which takes one more solve of each column. A + shift·I counts as A.
+/// which takes one more solve of each column. A + shift·I counts as A. Where both triangles of A
+/// are given and differ by rounding, residuals, so X and what is said of it, are those of A as
+/// given.
 [[nodiscard]] Certificate refine(
     const SparseCholesky& factor, const SparseMatrix& a, MatrixView<const double> b,
     MatrixView<double> x, double scaled_condition = std::numeric_limits<double>::quiet_NaN());

@@ -32,6 +32,22 @@ inline Digits correlation(const MaternParameters& p, const Points& a, std::size_
   return polynomial * exp(Digits(-t));
 }
 
+/// The Cholesky factor of the covariance of these points, row by row.
+inline std::vector<std::vector<Digits>> covariance_factor(const MaternParameters& p,
+                                                          const Points& at) {
+  const std::size_t n = at.x.size();
+  std::vector<std::vector<Digits>> l(n, std::vector<Digits>(n));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      Digits s = Digits(p.variance) * correlation(p, at, i, at, j);
+      if (i == j) s += Digits(p.nugget);
+      for (std::size_t k = 0; k < j; ++k) s -= l[i][k] * l[j][k];
+      l[i][j] = i == j ? Digits(sqrt(s)) : Digits(s / l[j][j]);
+    }
+  }
+  return l;
+}
+
 /// A problem of 64 points, different in every respect from seed to seed.
 struct RoundingProblem {
   explicit RoundingProblem(std::uint64_t seed) : points(random_points(64, seed)) {

@@ -31,16 +31,10 @@ Parts parts_of(const Points& at, const std::vector<double>& values, const Matern
     for (Digits& v : z) v -= sum / n;
   }
   std::vector<Digits> one(n, Digits(1));
-  std::vector<std::vector<Digits>> l(n, std::vector<Digits>(n));
+  const std::vector<std::vector<Digits>> l = covariance_factor(p, at);
   Parts out;
   Digits zz = 0, z1 = 0, ones = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      Digits s = Digits(p.variance) * correlation(p, at, i, at, j);
-      if (i == j) s += Digits(p.nugget);
-      for (std::size_t k = 0; k < j; ++k) s -= l[i][k] * l[j][k];
-      l[i][j] = i == j ? Digits(sqrt(s)) : Digits(s / l[j][j]);
-    }
     out.log_determinant += 2 * log(l[i][i]);
     for (std::vector<Digits>* b : {&z, &one}) {
       for (std::size_t k = 0; k < i; ++k) (*b)[i] -= l[i][k] * (*b)[k];

@@ -37,15 +37,7 @@ Digits product(const std::vector<Digits>& a, const std::vector<Digits>& b) {
 std::vector<Exact> exact_predictions(const Points& at, const std::vector<double>& values,
                                      const MaternParameters& p, Mean mean, const Points& targets) {
   const std::size_t n = values.size();
-  std::vector<std::vector<Digits>> l(n, std::vector<Digits>(n));
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      Digits s = Digits(p.variance) * correlation(p, at, i, at, j);
-      if (i == j) s += Digits(p.nugget);
-      for (std::size_t k = 0; k < j; ++k) s -= l[i][k] * l[j][k];
-      l[i][j] = i == j ? Digits(sqrt(s)) : Digits(s / l[j][j]);
-    }
-  }
+  const std::vector<std::vector<Digits>> l = covariance_factor(p, at);
   std::vector<Digits> z(values.begin(), values.end());
   const std::vector<Digits> one = forward(l, std::vector<Digits>(n, Digits(1)));
   Digits beta = 0;

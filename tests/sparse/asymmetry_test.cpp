@@ -37,12 +37,9 @@ TEST(SparseAsymmetry, IsThatOfBothTriangles) {
       const double digits = precision == Element::fp32 ? 4 : 9;
       SparseMatrix a = test::with_values(test::random_pattern(25, 0.15, seed, test::Give::both),
                                          seed, std::pow(10.0, -digits * random_uniform(62, seed)));
-      const auto unit = [&](std::int64_t i) {
+      test::in_units(a, [&](std::int64_t i) {
         return std::ldexp(1.0, static_cast<int>(12 * random_uniform(seed + 77, at(i))));
-      };
-      for (std::int64_t i = 0; i < a.rows; ++i)
-        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
-          a.value[at(k)] *= unit(i) * unit(a.column[at(k)]);
+      });
       const std::vector<double> symmetric = test::dense_of(a);
       const std::int64_t n = a.rows;
       const std::vector<double> full = test::nearly_symmetric(symmetric, n, 9e-13, seed);

@@ -20,6 +20,7 @@ namespace strata {
 namespace {
 
 using test::DenseOracle;
+using test::in_units;
 using test::kEpsilon;
 using test::options_in;
 
@@ -31,14 +32,6 @@ MatrixView<double> columns_of(std::vector<double>& x, std::int64_t n) {
 }
 MatrixView<const double> columns_of(const std::vector<double>& x, std::int64_t n) {
   return {x.data(), n, std::ssize(x) / std::max<std::int64_t>(n, 1), std::max<std::int64_t>(n, 1)};
-}
-
-/// Each entry times unit(i)·unit(j).
-template <class Unit>
-void in_units(SparseMatrix& a, const Unit& unit) {
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
-      a.value[at(k)] *= unit(i) * unit(a.column[at(k)]);
 }
 
 /// Diagonally dominant by a margin that makes it as ill-conditioned as it says, in units.

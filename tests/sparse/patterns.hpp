@@ -276,4 +276,12 @@ struct DenseFactor {
   }
 };
 
+/// Each entry times unit(i)·unit(j).
+template <class Unit>
+void in_units(SparseMatrix& a, const Unit& unit) {
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+      a.value[at(k)] *= unit(i) * unit(a.column[at(k)]);
+}
+
 }  // namespace strata::test
