@@ -249,14 +249,37 @@ std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
   return columns >= most ? most : std::max<std::int64_t>(columns / 2, 1);  // one moves meanwhile
 }
 
+std::int64_t choose_products_at_once(const SolveProblem& problem, const Machine& machine) {
+  constexpr std::int64_t kProducts = 64;
+  constexpr std::int64_t kColumnsMax = 64;  // beyond, one product keeps a GPU busy
+  constexpr double kShareOfMemory = 0.8;
+  if (is_cpu(machine) || problem.tile >= problem.n || problem.rhs > kColumnsMax) return 0;
+  const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
+  const double devices = static_cast<double>(machine.devices.size());
+  const double needed = static_cast<double>(blocks.total_bytes(kFactorFamily)) / devices +
+                        static_cast<double>(blocks.total_bytes(kSolutionFamily));
+  const bool fits = needed <= kShareOfMemory * static_cast<double>(smallest_memory(machine));
+  return fits ? kProducts : 0;
+}
+
 PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& machine,
                       Policy policy, Residency start, HomeModel homes) {
   const auto begin = std::chrono::steady_clock::now();
   PlanOptions options = options_of(policy);
   options.homes = std::move(homes);
-  PlannedRun planned =
-      make_planned_run(std::make_shared<const Schedule>(triangular_solve(problem, sweep)), machine,
-                       options, to_string(policy), std::move(start));
+  const auto plan_one = [&](const SolveProblem& one) {
+    return make_planned_run(std::make_shared<const Schedule>(triangular_solve(one, sweep)),
+                            machine, options, to_string(policy), start);
+  };
+  SolveProblem left_looking = problem;
+  left_looking.products_at_once = 0;
+  PlannedRun planned;
+  try {
+    planned = plan_one(problem);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::memory || problem.products_at_once == 0) throw;
+    planned = plan_one(left_looking);
+  }
   planned.n = problem.n;
   planned.tile = problem.tile;
   const BlockTable& blocks = planned.plan->schedule().blocks;

@@ -66,8 +66,14 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// `tiles`; all others in pageable memory, and what is not computed comes from the caller's.
 [[nodiscard]] HomeModel homes_beside(const FamilyHome& tiles);
 
-/// Plans a triangular solve, from what is on the devices already. (What is the factor's, the
-/// caller fills in: PlannedRun::take_figures_of.)
+/// SolveProblem::products_at_once for this machine: right-looking where GPUs keep all of L and X,
+/// whose tasks are then launches of many products.
+[[nodiscard]] std::int64_t choose_products_at_once(const SolveProblem& problem,
+                                                   const Machine& machine);
+
+/// Plans a triangular solve, from what is on the devices already; left-looking where there is no
+/// room for the products of a task at once. (What is the factor's, the caller fills in:
+/// PlannedRun::take_figures_of.)
 [[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,
                                     const Machine& machine, Policy policy, Residency start = {},
                                     HomeModel homes = {});

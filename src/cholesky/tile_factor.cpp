@@ -296,6 +296,7 @@ SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   describe_factor(problem_, problem);
   problem.rhs = rhs;
   problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
+  problem.products_at_once = choose_products_at_once(problem, devices_->machine());
   return problem;
 }
 

@@ -6,8 +6,16 @@
 // X(m) ← −L(m,m)ᵀ·X(m) − Σ_{k>m} L(k,m)ᵀ·X(k). The row that is being computed is the accumulator,
 // so every block of X is written once and every tile of L is used for all columns of X while it is
 // on the device.
+//
+// Right-looking, column by column of tiles: X(k) is solved, then subtracted from all rows that wait
+// for it, in tasks of many products. A row has its products subtracted in the same order, k
+// ascending or descending. The next row to be solved comes first, in a task of its own: the chain
+// of the solves is the critical path.
 
 #include "cholesky/triangular_solve.hpp"
+
+#include <algorithm>
+#include <vector>
 
 #include "cholesky/row_owners.hpp"
 #include "kernels/gemm.hpp"
@@ -20,9 +28,15 @@ namespace {
 /// Emits the tasks of one row of tiles.
 class TriangularSolveEmitter {
  public:
-  TriangularSolveEmitter(const RowOwners& owners, const TileFormats& formats, std::int64_t rows,
+  TriangularSolveEmitter(const RowOwners& owners, const SolveProblem& problem, std::int64_t rows,
                          std::int64_t cols, TaskList& tasks)
-      : owners_(owners), formats_(formats), rows_(rows), cols_(cols), tasks_(tasks) {}
+      : owners_(owners),
+        formats_(problem.formats),
+        devices_(problem.devices),
+        at_once_(static_cast<std::size_t>(problem.products_at_once)),
+        rows_(rows),
+        cols_(cols),
+        tasks_(tasks) {}
 
   /// `last`: X is not written again by another sweep.
   void forward(std::int64_t m, bool last) {
@@ -43,6 +57,19 @@ class TriangularSolveEmitter {
       }
     }
     finish(m, kTransposeL, true);
+  }
+
+  /// Right-looking: what is after row k in the substitution waits for it.
+  void forward_column(std::int64_t k, bool last) {
+    finish(k, 0, last);
+    if (k + 1 < rows_) subtract(k, k + 1, k + 2, 0);
+    if (k + 2 < rows_) subtract(k, k + 2, rows_, 0);
+  }
+
+  void backward_column(std::int64_t k) {
+    finish(k, kTransposeL, true);
+    if (k > 0) subtract(k, k - 1, k, kTransposeA);
+    if (k > 1) subtract(k, 0, k - 1, kTransposeA);
   }
 
   void multiply(std::int64_t m) {
@@ -81,6 +108,34 @@ class TriangularSolveEmitter {
     for (std::int64_t c = 0; c < cols_; ++c) emit(trsm, m, {{x(m, c), hint}, l(m, m)}, variant);
   }
 
+  /// X(m) ← X(m) − op(L)·X(k) for rows begin ≤ m < end: a task has calls of one device and one
+  /// element of L.
+  void subtract(std::int64_t k, std::int64_t begin, std::int64_t end, std::uint32_t variant) {
+    const bool transposed = variant == kTransposeA;
+    std::vector<TaskOperand> calls;
+    const auto flush = [&](int device) {
+      if (!calls.empty()) tasks_.add_calls(gemm, device, calls, variant);
+      calls.clear();
+    };
+    for (int device = 0; device < devices_; ++device) {
+      for (int p = 0; p < static_cast<int>(TilePrecision::none); ++p) {
+        for (std::int64_t m = begin; m < end; ++m) {
+          const BlockId tile = transposed ? l(k, m) : l(m, k);
+          if (owners_[m] != device || static_cast<int>(precision_of(m, k)) != p) continue;
+          for (std::int64_t c = 0; c < cols_; ++c) {
+            calls.insert(calls.end(), {x(m, c), tile, x(k, c)});
+            if (calls.size() >= 3 * at_once_) flush(device);
+          }
+        }
+        flush(device);
+      }
+    }
+  }
+  [[nodiscard]] TilePrecision precision_of(std::int64_t m, std::int64_t k) const {
+    if (formats_.map == nullptr) return TilePrecision::fp64;
+    return formats_.map->stored(std::max(m, k), std::min(m, k));
+  }
+
   void emit(const Operation& operation, std::int64_t m, std::initializer_list<TaskOperand> operands,
             std::uint32_t variant = 0) {
     tasks_.add(operation, owners_[m], operands, variant);
@@ -88,6 +143,8 @@ class TriangularSolveEmitter {
 
   const RowOwners& owners_;
   const TileFormats& formats_;
+  int devices_;
+  std::size_t at_once_;
   std::int64_t rows_;
   std::int64_t cols_;
   TaskList& tasks_;
@@ -133,17 +190,24 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   const bool both = sweep == Sweep::both;
   schedule.steps = cols == 0 ? 0 : both ? 2 * rows : rows;
   const RowOwners owners(rows, problem.devices, problem.rates);
-  schedule.emit = [owners, formats = problem.formats, rows, cols, sweep, both](std::int64_t step,
-                                                                               TaskList& tasks) {
-    TriangularSolveEmitter emitter(owners, formats, rows, cols, tasks);
+  const bool looks_right = problem.products_at_once > 0;
+  if (looks_right && sweep != Sweep::multiply && sweep != Sweep::multiply_transposed) {
+    const std::int64_t calls = std::min(problem.products_at_once, rows * cols);
+    schedule.operands[kFactorFamily] = static_cast<int>(std::max<std::int64_t>(calls, 1));
+    schedule.operands[kSolutionFamily] = static_cast<int>(calls + cols);
+  }
+  schedule.emit = [owners, problem, rows, cols, sweep, both, looks_right](std::int64_t step,
+                                                                          TaskList& tasks) {
+    TriangularSolveEmitter emitter(owners, problem, rows, cols, tasks);
+    const std::int64_t back = rows - 1 - step % rows;
     if (sweep == Sweep::multiply) {
       emitter.multiply(rows - 1 - step);
     } else if (sweep == Sweep::multiply_transposed) {
       emitter.multiply_transposed(step);
     } else if (sweep == Sweep::forward || (both && step < rows)) {
-      emitter.forward(step, !both);
+      looks_right ? emitter.forward_column(step, !both) : emitter.forward(step, !both);
     } else {
-      emitter.backward(rows - 1 - step % rows);
+      looks_right ? emitter.backward_column(back) : emitter.backward(back);
     }
   };
   return schedule;

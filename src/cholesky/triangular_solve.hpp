@@ -26,6 +26,10 @@ struct SolveProblem {
   /// d > 0: L is of a covariance of n points with d coordinates. No task reads them, but those that
   /// are on a device stay there for the next factorization.
   std::int64_t point_dimensions = 0;
+  /// 0: left-looking, a product a task, so that a device needs few blocks at a time. Otherwise
+  /// right-looking, with up to so many products in a task, which a GPU carries out in one launch.
+  /// The order of the sums, and so every bit, is the same. For forward and backward sweeps.
+  std::int64_t products_at_once = 0;
 
   bool operator==(const SolveProblem&) const = default;
 };

@@ -9,6 +9,7 @@
 // are one launch (multiply_columns_cuda.cu), and for many A is widened.
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/blas_cuda.hpp"
 #include "kernels/formats_cuda.hpp"
@@ -88,11 +89,9 @@ void update(CudaQueue& cuda, const BlockView& c, const BlockView& a, const Block
   add(cuda.stream(), matrix_of<double>(c), product.data, lower);
 }
 
-/// C ← C − op(A)·op(B) in fp64: A as it lies for few columns, widened for many.
+/// C ← C − op(A)·op(B) in fp64, with A widened.
 void update_wide(CudaQueue& cuda, const BlockView* x, const TileScales& scales,
                  std::uint32_t variant) {
-  if (x[0].cols <= few_columns::kMostColumnsOfProducts)
-    return few_columns::subtract_product(cuda.stream(), x[0], x[1], x[2], scales, variant);
   const bool transposed = (variant & kTransposeA) != 0;
   BlockView wide = x[1];
   wide.element = Element::fp64;
@@ -111,16 +110,22 @@ void update_wide(CudaQueue& cuda, const BlockView* x, const TileScales& scales,
 void gemm_mixed_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   auto& cuda = static_cast<CudaQueue&>(queue);
   const TileScales scales = scales_of(parameters);
+  std::vector<few_columns::ProductOperands> narrow;
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const BlockView* x = calls[i];
-    if (x[2].element == Element::fp64) {
-      require_variant(gemm, parameters.variant, kTransposeA | kTransposeB);
-      update_wide(cuda, x, scales, parameters.variant);
-    } else {
+    if (x[2].element != Element::fp64) {
       require_variant(gemm, parameters.variant ^ kTransposeB, 0);  // it is always set
       update(cuda, x[0], x[1], x[2], scales, false);
+      continue;
+    }
+    require_variant(gemm, parameters.variant, kTransposeA | kTransposeB);
+    if (x[0].cols <= few_columns::kMostColumnsOfProducts) {
+      narrow.push_back({x[0], x[1], x[2]});
+    } else {
+      update_wide(cuda, x, scales, parameters.variant);
     }
   }
+  few_columns::subtract_products(cuda.stream(), narrow, scales, parameters.variant);
 }
 
 void syrk_mixed_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {

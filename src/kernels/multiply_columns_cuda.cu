@@ -1,6 +1,7 @@
 // Products of a tile in few bits with few columns of doubles, which read the tile as it lies.
 //
-// Method: a cluster of eight thread blocks has 64 rows of op(A) and up to 32 columns. Its 32 warps
+// Method: several products are one launch. A cluster of eight thread blocks has 64 rows of an op(A)
+// and up to 32 columns. Its 32 warps
 // take the inner indices in pieces of 32, in turn, each into sums of its own: a warp loads 64 × 32
 // numbers, eight neighbours at a time, and multiplies them on the tensor cores. All 64 rows of a
 // tile of order 2048 are in flight at once; and the tile is read once, as few bits, where a tile
@@ -19,6 +20,7 @@
 
 #include <cooperative_groups.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/blas_cuda.hpp"
@@ -39,6 +41,7 @@ constexpr int kRows = 64;   // of op(A), of a cluster
 constexpr int kPiece = 32;  // inner indices that a warp multiplies with at a time
 constexpr int kEight = 8;
 constexpr int kMostGroups = 4;  // of eight columns, of a cluster
+constexpr int kProductsOfLaunch = 32;  // what kernel parameters of 4 KiB hold
 
 /// A line of A is what lies together in memory: a column, in fp8 a row.
 struct Arguments {
@@ -57,6 +60,11 @@ struct Arguments {
   std::int64_t cols;
   std::int64_t inner;
   double factor;  ///< of the sums
+};
+
+/// The products of a launch; block z of the grid has the z-th.
+struct Products {
+  Arguments of[kProductsOfLaunch];
 };
 
 // ---- eight neighbours of A, as they lie in memory -----------------------------------------------
@@ -310,79 +318,109 @@ class BlockProduct {
 
 template <Element kElement, bool kAlongInner, int kGroups>
 __global__ void __cluster_dims__(kRanks, 1, 1) __launch_bounds__(kThreads, 2)
-    subtract_blocks(const __grid_constant__ Arguments arguments) {
+    subtract_blocks(const __grid_constant__ Products products) {
   extern __shared__ __align__(16) unsigned char bytes[];
   auto& memory = *reinterpret_cast<Memory<kGroups>*>(bytes);
+  const Arguments& arguments = products.of[blockIdx.z];
+  // The grid is that of the largest product. A cluster leaves as a whole.
+  if (blockIdx.x / kRanks * kRows >= arguments.rows) return;
   BlockProduct<kElement, kAlongInner, kGroups>(arguments, memory).run();
 }
 
 // ---- launches -----------------------------------------------------------------------------------
 
+struct Extents {
+  std::int64_t rows = 0;  ///< the most of a product
+  std::int64_t cols = 0;
+  int products = 0;
+};
+
 template <Element kElement, bool kAlongInner, int kGroups>
-void launch(cudaStream_t stream, const Arguments& arguments) {
+void launch(cudaStream_t stream, const Products& products, const Extents& most) {
   const auto kernel = subtract_blocks<kElement, kAlongInner, kGroups>;
   constexpr int kBytes = sizeof(Memory<kGroups>);
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                "shared memory of a product with few columns");
   constexpr std::int64_t kColumns = Memory<kGroups>::kColumns;
-  const dim3 blocks(static_cast<unsigned>((arguments.rows + kRows - 1) / kRows * kRanks),
-                    static_cast<unsigned>((arguments.cols + kColumns - 1) / kColumns));
-  kernel<<<blocks, kThreads, kBytes, stream>>>(arguments);
+  const dim3 blocks(static_cast<unsigned>((most.rows + kRows - 1) / kRows * kRanks),
+                    static_cast<unsigned>((most.cols + kColumns - 1) / kColumns),
+                    static_cast<unsigned>(most.products));
+  kernel<<<blocks, kThreads, kBytes, stream>>>(products);
   blas::require_launched("a product with few columns");
 }
 
 template <Element kElement, bool kAlongInner>
-void launch_columns(cudaStream_t stream, const Arguments& arguments) {
-  if (arguments.cols <= kEight) return launch<kElement, kAlongInner, 1>(stream, arguments);
-  if (arguments.cols <= 2 * kEight) return launch<kElement, kAlongInner, 2>(stream, arguments);
-  launch<kElement, kAlongInner, kMostGroups>(stream, arguments);
+void launch_columns(cudaStream_t stream, const Products& products, const Extents& most) {
+  if (most.cols <= kEight) return launch<kElement, kAlongInner, 1>(stream, products, most);
+  if (most.cols <= 2 * kEight) return launch<kElement, kAlongInner, 2>(stream, products, most);
+  launch<kElement, kAlongInner, kMostGroups>(stream, products, most);
 }
 
 template <Element kElement>
-void launch_form(cudaStream_t stream, const Arguments& arguments, bool along_inner) {
-  along_inner ? launch_columns<kElement, true>(stream, arguments)
-              : launch_columns<kElement, false>(stream, arguments);
+void launch_form(cudaStream_t stream, const Products& products, const Extents& most,
+                 bool along_inner) {
+  along_inner ? launch_columns<kElement, true>(stream, products, most)
+              : launch_columns<kElement, false>(stream, products, most);
+}
+
+void launch_element(cudaStream_t stream, Element element, const Products& products,
+                    const Extents& most, bool along_inner) {
+  switch (element) {
+    case Element::fp16x2:
+      return launch_form<Element::fp16x2>(stream, products, most, along_inner);
+    case Element::fp16: return launch_form<Element::fp16>(stream, products, most, along_inner);
+    case Element::fp8: return launch_form<Element::fp8>(stream, products, most, along_inner);
+    default: break;
+  }
+  throw Error(ErrorKind::device, "gemm",
+              "there is no kernel for few columns and " + std::string(to_string(element)));
 }
 
 }  // namespace
 
-void subtract_product(cudaStream_t stream, const BlockView& c, const BlockView& a,
-                      const BlockView& b, const TileScales& scales, std::uint32_t variant) {
+void subtract_products(cudaStream_t stream, std::span<const ProductOperands> operands,
+                       const TileScales& scales, std::uint32_t variant) {
+  if (operands.empty()) return;
   const bool a_transposed = (variant & kTransposeA) != 0;
   const bool b_transposed = (variant & kTransposeB) != 0;
-  const std::int64_t inner = a_transposed ? a.rows : a.cols;
-  if (c.rows == 0 || c.cols == 0 || inner == 0) return;
-  const formats::TileLayout tile = formats::layout_of(a, scales);
-  const bool by_rows = a.element == Element::fp8;
-  const std::int64_t step = by_rows ? tile.row_step : tile.col_step;
-  const std::int64_t plane = a.element == Element::fp16x2 ? tile.plane : 0;
+  const Element element = operands[0].a.element;
+  const bool by_rows = element == Element::fp8;
   const int bytes_of_eight = kEight * (by_rows ? 1 : 2);
-  const Arguments arguments{
-      .a = a.data,
-      .plane = plane,
-      .along = by_rows ? a.cols : a.rows,
-      .lines = by_rows ? a.rows : a.cols,
-      .step = step,
-      .aligned = reinterpret_cast<std::uintptr_t>(a.data) % bytes_of_eight == 0 &&
-                 step % kEight == 0 && plane % kEight == 0,
-      .b = static_cast<const double*>(b.data),
-      .b_down = b_transposed ? b.ld : 1,
-      .b_right = b_transposed ? 1 : b.ld,
-      .c = static_cast<double*>(c.data),
-      .ldc = c.ld,
-      .rows = c.rows,
-      .cols = c.cols,
-      .inner = inner,
-      .factor = -tile.inverse};
-  const bool along_inner = by_rows != a_transposed;
-  switch (a.element) {
-    case Element::fp16x2: return launch_form<Element::fp16x2>(stream, arguments, along_inner);
-    case Element::fp16: return launch_form<Element::fp16>(stream, arguments, along_inner);
-    case Element::fp8: return launch_form<Element::fp8>(stream, arguments, along_inner);
-    default: break;
+  Products products;
+  Extents most;
+  const auto launch_those = [&] {
+    if (most.products > 0)
+      launch_element(stream, element, products, most, by_rows != a_transposed);
+    most = {};
+  };
+  for (const auto& [c, a, b] : operands) {
+    const std::int64_t inner = a_transposed ? a.rows : a.cols;
+    if (c.rows == 0 || c.cols == 0 || inner == 0) continue;
+    const formats::TileLayout tile = formats::layout_of(a, scales);
+    const std::int64_t step = by_rows ? tile.row_step : tile.col_step;
+    const std::int64_t plane = element == Element::fp16x2 ? tile.plane : 0;
+    products.of[most.products++] = {
+        .a = a.data,
+        .plane = plane,
+        .along = by_rows ? a.cols : a.rows,
+        .lines = by_rows ? a.rows : a.cols,
+        .step = step,
+        .aligned = reinterpret_cast<std::uintptr_t>(a.data) % bytes_of_eight == 0 &&
+                   step % kEight == 0 && plane % kEight == 0,
+        .b = static_cast<const double*>(b.data),
+        .b_down = b_transposed ? b.ld : 1,
+        .b_right = b_transposed ? 1 : b.ld,
+        .c = static_cast<double*>(c.data),
+        .ldc = c.ld,
+        .rows = c.rows,
+        .cols = c.cols,
+        .inner = inner,
+        .factor = -tile.inverse};
+    most.rows = std::max(most.rows, c.rows);
+    most.cols = std::max(most.cols, c.cols);
+    if (most.products == kProductsOfLaunch) launch_those();
   }
-  throw Error(ErrorKind::device, "gemm",
-              "there is no kernel for few columns and " + std::string(to_string(a.element)));
+  launch_those();
 }
 
 }  // namespace strata::few_columns

@@ -1,11 +1,13 @@
 #pragma once
-// C ← C − op(A)·op(B) in one launch, A in few bits, for few columns of C. For
+// C ← C − op(A)·op(B), A in few bits, for few columns of C: many such products in a launch. For
 // mixed_products_cuda.cu.
 //
 // Contract: C and B in fp64, column-major with any leading dimension; A in fp16x2, fp16 or fp8, as
 // tile_scales.hpp says; all in device memory. The call enqueues and returns. The arithmetic is that
 // of doubles. The bits of a column of C depend on A, on that column and on the column of op(B)
 // alone: not on the columns beside it, nor on what runs beside.
+
+#include <span>
 
 #include "device/device_cuda.hpp"
 #include "kernels/tile_scales.hpp"
@@ -16,8 +18,16 @@ namespace strata::few_columns {
 /// takes (solve_columns_cuda.hpp).
 inline constexpr std::int64_t kMostColumnsOfProducts = 64;
 
+/// Operands of one product, as gemm has them.
+struct ProductOperands {
+  BlockView c;
+  BlockView a;
+  BlockView b;
+};
+
+/// All at once: no C is an operand of another product, and A has the same element in all.
 /// `variant`: as in gemm. Throws Error{device}, also for an element that is not listed.
-void subtract_product(cudaStream_t stream, const BlockView& c, const BlockView& a,
-                      const BlockView& b, const TileScales& scales, std::uint32_t variant);
+void subtract_products(cudaStream_t stream, std::span<const ProductOperands> operands,
+                       const TileScales& scales, std::uint32_t variant);
 
 }  // namespace strata::few_columns

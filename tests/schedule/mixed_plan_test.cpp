@@ -49,7 +49,8 @@ CholeskyProblem problem_of(std::int64_t tiles, int devices, std::uint64_t seed, 
   return problem;
 }
 
-Schedule solve_of(const CholeskyProblem& problem, std::int64_t rhs) {
+Schedule solve_of(const CholeskyProblem& problem, std::int64_t rhs,
+                  std::int64_t products_at_once = 0) {
   SolveProblem solve;
   solve.n = problem.n;
   solve.tile = problem.tile;
@@ -59,6 +60,7 @@ Schedule solve_of(const CholeskyProblem& problem, std::int64_t rhs) {
   solve.devices = problem.devices;
   solve.factor_identity = problem.factor_identity;
   solve.point_dimensions = problem.point_dimensions;
+  solve.products_at_once = products_at_once;
   return triangular_solve(solve, Sweep::both);
 }
 
@@ -103,6 +105,19 @@ TEST(MixedPlan, EveryDroppedWaitIsNoticed) {
     }
   }
   EXPECT_GT(needed, 200);
+}
+
+TEST(MixedPlan, EveryDroppedWaitOfASweepIsNoticed) {
+  std::int64_t needed = 0;
+  for (const int devices : {1, 2}) {
+    for (const std::int64_t products_at_once : {0, 2, 64}) {
+      const CholeskyProblem problem = problem_of(4, devices, 5, Element::fp16x2, false);
+      const Schedule schedule = solve_of(problem, 3, products_at_once);
+      needed += expect_every_needed_wait_noticed(plan_of(schedule, machine_for(schedule, 768)))
+                    .needed;
+    }
+  }
+  EXPECT_GT(needed, 100);
 }
 
 TEST(MixedPlan, TilesThatStayGoHomeOnlyIfTheyHaveToLeave) {
@@ -191,7 +206,8 @@ TEST(MixedPlan, ASolveGoesOnFromTilesThatAreOnlyOnTheDevices) {
         problem_of(2 + dice.roll(6), static_cast<int>(1 + dice.roll(3)), seed,
                    dice.roll(2) == 0 ? Element::fp32 : Element::fp16x2, true);
     const Schedule schedule = tile_cholesky(problem, {});
-    const Schedule solve = solve_of(problem, 1 + dice.roll(16));
+    const std::int64_t products_at_once = seed % 2 == 0 ? 0 : 1 + static_cast<int>(seed % 5);
+    const Schedule solve = solve_of(problem, 1 + dice.roll(16), products_at_once);
     Machine machine = machine_for(schedule, dice.roll(30) * 512 + 256 * dice.roll(2));
     for (DeviceModel& device : machine.devices)
       device.memory_bytes = std::max(device.memory_bytes, smallest_budget_bytes(solve));
