@@ -1,6 +1,6 @@
 // The Matérn covariance on a GPU.
 //
-// A thread computes kRowsOfThread elements of one column after another: neighbouring threads have
+// A thread computes kRowsOfThread elements of a few columns after others: neighbouring threads have
 // neighbouring rows, so that writes coalesce, the coordinates of its rows stay in registers and
 // those of a column are one load for the block. Distance and correlation are those of
 // covariance_cuda.hpp.
@@ -25,7 +25,9 @@ using covariance_gpu::Common;
 using covariance_gpu::kThreads;
 
 constexpr int kRowsOfThread = 2;  // kThreads apart
+constexpr int kColsAtOnce = 2;    // with its rows four elements of a thread at once
 constexpr int kColsOfBlock = 64;  // one after the other
+static_assert(kColsOfBlock % kColsAtOnce == 0);
 
 template <class T, class Distance, class Correlation>
 __global__ void __launch_bounds__(kThreads)
@@ -44,17 +46,27 @@ __global__ void __launch_bounds__(kThreads)
        start += static_cast<std::int64_t>(gridDim.y) * kColsOfBlock) {
     const std::int64_t end = min(start + kColsOfBlock, out.cols);
     T* column = static_cast<T*>(out.data) + start * out.ld;
-#pragma unroll 2
-    for (std::int64_t j = start; j < end; ++j, column += out.ld) {
-      const typename Distance::Point q = distance.col(j);
+    const auto make = [&]<int kCols>(std::int64_t j, std::integral_constant<int, kCols>) {
+      typename Distance::Point cols[kCols];
+      typename Correlation::Real c[kRowsOfThread][kCols];
 #pragma unroll
-      for (int r = 0; r < kRowsOfThread; ++r) {
-        const std::int64_t i = first + r * kThreads;
-        const bool same = j == diagonal + r * kThreads;
-        const auto c = covariance_gpu::element(distance, correlation, rows[r], q, same, nugget);
-        if (i < out.rows) column[i] = static_cast<T>(c);
+      for (int k = 0; k < kCols; ++k) cols[k] = distance.col(j + k);
+      covariance_gpu::elements(distance, correlation, rows, cols, c);
+#pragma unroll
+      for (int k = 0; k < kCols; ++k, column += out.ld) {
+#pragma unroll
+        for (int r = 0; r < kRowsOfThread; ++r) {
+          const std::int64_t i = first + r * kThreads;
+          if (j + k == diagonal + r * kThreads)
+            c[r][k] += static_cast<typename Correlation::Real>(nugget);
+          if (i < out.rows) column[i] = static_cast<T>(c[r][k]);
+        }
       }
-    }
+    };
+    std::int64_t j = start;
+    for (; j + kColsAtOnce <= end; j += kColsAtOnce)
+      make(j, std::integral_constant<int, kColsAtOnce>());
+    for (; j < end; ++j) make(j, std::integral_constant<int, 1>());
   }
 }
 

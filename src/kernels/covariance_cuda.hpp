@@ -8,7 +8,14 @@
 // each block copies to shared memory, and above their smoothness from bessel_k.hpp itself. The
 // choice follows from the parameters alone, never from the size of a block: equal elements are
 // equal to the last bit wherever a plan cuts its tiles.
+//
+// Elements are made a few at a time. In double precision a distance in the plane or in space with a
+// correlation of closed form has a short way without branches (regular_math_cuda.hpp), taken where
+// the distance is neither zero nor at an end of the range: what an element is depends on its points
+// alone, whatever is made beside it.
 
+#include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "device/device_cuda.hpp"
@@ -16,11 +23,13 @@
 #include "kernels/covariance.hpp"
 #include "kernels/covariance_lag.hpp"
 #include "kernels/matern_table.hpp"
+#include "kernels/regular_math_cuda.hpp"
 
 namespace strata::covariance_gpu {
 
 constexpr int kThreads = 128;          // of a block, along the rows
 constexpr double kNothing = 1500;      // beyond this x the correlation is 0 for every smoothness
+constexpr double kRegularMost = 690;   // up to this x the exponential needs no care
 constexpr float kNothingSingle = 300;  // … and below every float, times a variance up to 2^100
 using Form = BesselOrder::Form;
 
@@ -38,6 +47,7 @@ struct LagInSpace {
 template <class X, int D>
 struct Euclidean {
   static constexpr bool kInSingle = true;  ///< its lag may be asked for in single precision
+  static constexpr bool kHasRegular = true;
   struct Point {
     double coordinate[D];
   };
@@ -48,6 +58,17 @@ struct Euclidean {
   double range;
   double inverse;
   double inverse_square;
+  unsigned least;    ///< the high word of the least square that is regular, …
+  unsigned regular;  ///< … and how many high words are
+
+  [[nodiscard]] __device__ bool is_regular(double square) const {
+    return static_cast<unsigned>(__double2hiint(square)) - least < regular;
+  }
+  /// The quotient of distance and range, by its reciprocal and one correction of the remainder.
+  [[nodiscard]] __device__ double quotient(double h) const {
+    const double x = h * inverse;
+    return fma(fma(-x, range, h), inverse, x);
+  }
 
   __device__ static Point load(const X* data, std::int64_t ld, std::int64_t i) {
     Point point;
@@ -71,10 +92,9 @@ struct Euclidean {
     if constexpr (std::is_same_v<Real, float>) {
       return {sqrtf(static_cast<float>(square(a, b) * inverse_square))};
     } else {
-      // The quotient, by its reciprocal and one correction of the remainder.
       const double h = std::sqrt(square(a, b));
       const double x = h * inverse;
-      return {x < 2 * kNothing ? fma(fma(-x, range, h), inverse, x) : x};  // not for infinity
+      return {x < 2 * kNothing ? quotient(h) : x};  // not for infinity
     }
   }
 };
@@ -83,6 +103,7 @@ struct Euclidean {
 template <class X>
 struct AnyDistance {
   static constexpr bool kInSingle = false;
+  static constexpr bool kHasRegular = false;
   using Point = std::int64_t;
   const X* p;
   const X* q;
@@ -104,6 +125,7 @@ struct AnyDistance {
 template <class R, Form form>
 struct Closed {
   using Real = R;
+  static constexpr bool kHasRegular = std::is_same_v<R, double>;
   R variance;
 
   __device__ void begin() {}
@@ -122,11 +144,14 @@ struct Closed {
       return x > kNothing ? 0.0 : damped(scaled(x), x);
     }
   }
+  /// For x up to kRegularMost.
+  __device__ R of_regular(R x) const { return scaled(x) * regular::exp_of_minus(x); }
 };
 
 /// Any smoothness, element by element.
 struct Direct {
   using Real = double;
+  static constexpr bool kHasRegular = false;
   double variance;
   BesselOrder order;
 
@@ -137,6 +162,7 @@ struct Direct {
 /// Smoothness up to kMaternTableSmoothnessMost.
 struct Tabulated {
   using Real = double;
+  static constexpr bool kHasRegular = false;
   double variance;
   BesselOrder order;
   const double* table;  ///< in the memory of the device, then of the block
@@ -172,18 +198,66 @@ static __global__ void __launch_bounds__(32) matern_table_kernel(double* table, 
   }
 }
 
-/// c(a, b), with the nugget if `same`.
 template <class Distance, class Correlation>
-__device__ typename Correlation::Real element(const Distance& distance,
-                                              const Correlation& correlation,
-                                              const typename Distance::Point& a,
-                                              const typename Distance::Point& b, bool same,
-                                              double nugget) {
-  using Real = typename Correlation::Real;
-  const auto lag = distance.template lag<Real>(a, b);
-  Real c = correlation(lag.x) * lag.factor;
-  if (same) c += static_cast<Real>(nugget);
-  return c;
+inline constexpr bool kHasRegular = Distance::kHasRegular && Correlation::kHasRegular;
+
+/// c(a, b), whatever their distance. Not inlined where it is the exception.
+template <class Distance, class Correlation>
+__device__ typename Correlation::Real any_element(const Distance& distance,
+                                                  const Correlation& correlation,
+                                                  const typename Distance::Point& a,
+                                                  const typename Distance::Point& b) {
+  const auto lag = distance.template lag<typename Correlation::Real>(a, b);
+  return correlation(lag.x) * lag.factor;
+}
+template <class Distance, class Correlation>
+__device__ __noinline__ double irregular_element(const Distance& distance,
+                                                 const Correlation& correlation,
+                                                 typename Distance::Point a,
+                                                 typename Distance::Point b) {
+  return any_element(distance, correlation, a, b);
+}
+
+/// c[r][k] = c(rows[r], cols[k]), without a nugget.
+template <int kRows, int kCols, class Distance, class Correlation>
+__device__ void elements(const Distance& distance, const Correlation& correlation,
+                         const typename Distance::Point (&rows)[kRows],
+                         const typename Distance::Point (&cols)[kCols],
+                         typename Correlation::Real (&c)[kRows][kCols]) {
+  if constexpr (kHasRegular<Distance, Correlation>) {
+    double square[kRows][kCols];
+    bool regular = true;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int k = 0; k < kCols; ++k) {
+        square[r][k] = Distance::square(rows[r], cols[k]);
+        regular = regular && distance.is_regular(square[r][k]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int k = 0; k < kCols; ++k)  // of a square that is not regular, something without a trap
+        c[r][k] = correlation.of_regular(distance.quotient(regular::square_root(square[r][k])));
+    }
+    if (regular) return;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int k = 0; k < kCols; ++k) {
+        if (!distance.is_regular(square[r][k]))
+          c[r][k] = irregular_element(distance, correlation, rows[r], cols[k]);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kCols; ++k) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+        c[r][k] = any_element(distance, correlation, rows[r], cols[k]);
+    }
+  }
 }
 
 // ---- what the parameters ask for
@@ -234,14 +308,21 @@ void with_correlation(const Common& what, const Use& use) {
 
 template <class X, int D>
 Euclidean<X, D> euclidean(const Common& what, const BlockView& p, const BlockView& q) {
-  const double inverse = 1 / what.parameters.range;
+  const double range = what.parameters.range;
+  const double inverse = 1 / range;
+  const auto high_word = [](double value) {
+    return static_cast<unsigned>(std::bit_cast<std::uint64_t>(value) >> 32U);
+  };
+  const unsigned least = high_word(0x1p-900);
   return {static_cast<const X*>(p.data),
           static_cast<const X*>(q.data),
           p.ld,
           q.ld,
-          what.parameters.range,
+          range,
           inverse,
-          inverse * inverse};
+          inverse * inverse,
+          least,
+          high_word(kRegularMost * range * (kRegularMost * range)) - least};
 }
 
 /// Calls use(distance) for points P of rows and Q of columns.

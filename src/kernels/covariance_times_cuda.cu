@@ -14,6 +14,7 @@
 #include "kernels/covariance_times.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/covariance_cuda.hpp"
 #include "kernels/operand.hpp"
@@ -40,11 +41,13 @@ struct Part {
   int cols = 0;  ///< up to kColsMost
 };
 
-template <int kCols>
+template <int kCols, bool kHasRegular>
 struct Shape {
   static constexpr int kRowsOfThread = kCols <= 8 ? 2 : 1;  // kThreads apart
   static constexpr int kRows = kThreads * kRowsOfThread;    // of a block
-  static constexpr int kUnroll = kCols <= 4 ? 2 : 1;
+  /// Of C: four elements without a branch are chains enough.
+  static constexpr int kColsAtOnce = kHasRegular ? 4 / kRowsOfThread : kCols <= 4 ? 2 : 1;
+  static_assert(kPiece % kColsAtOnce == 0);
 };
 
 /// sums[i + part.rows·(k + part.cols·r)] ← Σ_j c_ij·v_jk over run first_run + r of columns, r the
@@ -54,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
     run_sums(double* sums, Part part, std::int64_t first_run, std::int64_t columns,
              Distance distance, Correlation correlation, double nugget, std::int64_t diagonal,
              const double* v, std::int64_t v_ld) {
-  using S = Shape<kCols>;
+  using S = Shape<kCols, covariance_gpu::kHasRegular<Distance, Correlation>>;
   __shared__ alignas(16) double of_v[kPiece][kCols];
   correlation.begin();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * S::kRows + threadIdx.x;
@@ -82,17 +85,27 @@ __global__ void __launch_bounds__(kThreads)
       of_v[j][k] = j < count && k < part.cols ? v[start + piece + j + (part.col + k) * v_ld] : 0.0;
     }
     __syncthreads();
-#pragma unroll(S::kUnroll)
-    for (int j = 0; j < count; ++j) {
-      const typename Distance::Point q = distance.col(start + piece + j);
+    const auto add = [&]<int kAtOnce>(int j, std::integral_constant<int, kAtOnce>) {
+      typename Distance::Point cols[kAtOnce];
+      typename Correlation::Real c[S::kRowsOfThread][kAtOnce];
 #pragma unroll
-      for (int r = 0; r < S::kRowsOfThread; ++r) {
-        const bool same = piece + j == with_nugget[r];
-        const double c = covariance_gpu::element(distance, correlation, rows[r], q, same, nugget);
+      for (int q = 0; q < kAtOnce; ++q) cols[q] = distance.col(start + piece + j + q);
+      covariance_gpu::elements(distance, correlation, rows, cols, c);
 #pragma unroll
-        for (int k = 0; k < kCols; ++k) sum[r][k] = fma(c, of_v[j][k], sum[r][k]);
+      for (int q = 0; q < kAtOnce; ++q) {
+#pragma unroll
+        for (int r = 0; r < S::kRowsOfThread; ++r) {
+          const double factor =
+              piece + j + q == with_nugget[r] ? c[r][q] + nugget : c[r][q];
+#pragma unroll
+          for (int k = 0; k < kCols; ++k) sum[r][k] = fma(factor, of_v[j + q][k], sum[r][k]);
+        }
       }
-    }
+    };
+    int j = 0;
+    for (; j + S::kColsAtOnce <= count; j += S::kColsAtOnce)
+      add(j, std::integral_constant<int, S::kColsAtOnce>());
+    for (; j < count; ++j) add(j, std::integral_constant<int, 1>());
   }
   double* const to = sums + blockIdx.y * (part.rows * part.cols);
 #pragma unroll
@@ -135,6 +148,7 @@ constexpr std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b -
 template <int kCols, class Distance, class Correlation>
 void launch(const Call& call, const Part& part, const Distance& distance,
             const Correlation& correlation) {
+  using S = Shape<kCols, covariance_gpu::kHasRegular<Distance, Correlation>>;
   const std::int64_t columns = call.v().rows;
   const std::int64_t runs = ceiling(columns, kRun);
   const std::int64_t bytes_of_run = part.rows * part.cols * std::int64_t{sizeof(double)};
@@ -142,7 +156,7 @@ void launch(const Call& call, const Part& part, const Distance& distance,
   cudaStream_t stream = call.what.stream;
   for (std::int64_t first = 0; first < runs; first += most) {
     const std::int64_t count = std::min(most, runs - first);
-    const dim3 blocks(static_cast<unsigned>(ceiling(part.rows, Shape<kCols>::kRows)),
+    const dim3 blocks(static_cast<unsigned>(ceiling(part.rows, S::kRows)),
                       static_cast<unsigned>(count));
     run_sums<kCols><<<blocks, kThreads, 0, stream>>>(
         call.sums, part, first, columns, distance, correlation, call.what.nugget(),

@@ -296,6 +296,57 @@ TYPED_TEST(Covariance, ManyCallsGiveTheBitsOfEachAlone) {
   }
 }
 
+/// Points of which the first is at every kind of distance over range from the others: zero, below
+/// the least double when squared, usual, where the exponential underflows, infinite.
+Problem<double> problem_of_distances(std::int64_t dimensions, double smoothness, double range) {
+  std::vector<double> over_range{0, 1e-300, 1e-170, 0x1p-451, 0x1p-450, 0x1p-449, 1e-40, 1e-16};
+  for (int k = 0; k < 60; ++k)
+    over_range.push_back(std::exp2(-20 + 30 * random_uniform(7, static_cast<std::uint64_t>(k))));
+  for (const double end : {689.5, 690.0, 699.0, 700.0, 708.0, 744.0, 1499.0, 1500.0, 1501.0, 3000.0})
+    for (const double beside : {1 - 1e-15, 1.0, 1 + 1e-15}) over_range.push_back(end * beside);
+  for (const double far : {1e10, 1e150, 1e160, 1e300}) over_range.push_back(far);
+  const auto count = static_cast<std::int64_t>(over_range.size());
+  Problem<double> problem{count, 3, dimensions, {}, {}, {1.7, range, smoothness, 0, false}, 0, 0};
+  problem.p.assign(static_cast<std::size_t>(count * dimensions), 0.0);
+  problem.q.assign(static_cast<std::size_t>(3 * dimensions), 0.0);
+  for (std::size_t i = 0; i < over_range.size(); ++i)
+    problem.p[i + over_range.size() * (i % static_cast<std::size_t>(dimensions))] =
+        over_range[i] * range;
+  problem.q[1] = range;  // from there all that is small is near 1
+  problem.q[2] = -700 * range;
+  return problem;
+}
+
+TEST(CovarianceOfDistances, IsRightAtEveryDistanceAndTheSameAlone) {
+  std::vector<const Backend*> backends{&host_backend()};
+  if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
+  for (const std::int64_t dimensions : {1, 2, 3}) {
+    for (const double smoothness : {0.5, 0.83, 1.5, 2.5}) {
+      for (const double range : {0x1p-399, 1e-3, 0.37, 1e5, 0x1p399}) {
+        const Problem<double> problem = problem_of_distances(dimensions, smoothness, range);
+        const auto expected = problem.on_host(covariance_reference<double>);
+        for (const Backend* backend : backends) {
+          SCOPED_TRACE(backend->name() + " in " + std::to_string(dimensions) + " dimensions");
+          const auto block = problem.on_device(*backend);
+          expect_equal_blocks(problem, block, expected);
+          if (dimensions != 2) continue;
+          for (std::int64_t i = 0; i < problem.rows; ++i) {
+            Problem<double> one = problem;
+            one.rows = 1;
+            one.p = {problem.p[static_cast<std::size_t>(i)],
+                     problem.p[static_cast<std::size_t>(i + problem.rows)]};
+            const auto alone = one.on_device(*backend);
+            for (std::int64_t j = 0; j < problem.cols; ++j)
+              EXPECT_EQ(alone[static_cast<std::size_t>(j)],
+                        block[static_cast<std::size_t>(i + j * problem.rows)])
+                  << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 /// A separation, with how many coordinates it is tried.
 struct SeparationCase {
   const char* name = "";
