@@ -161,10 +161,12 @@ void SearchArguments::apply(FitOptions& options) const {
 std::string distrust_of(const FitResult& result) {
   if (!is_noise(result)) return "";
   return fmt::format(
-      "rounding changes the log-likelihood by {}, for the covariance is near a singular one; a "
-      "nugget above 0 helps",
+      "{} the log-likelihood by {}{}",
+      result.mixed ? "rounding, or what lower precisions leave out, changes" : "rounding changes",
       std::isfinite(result.noise) ? fmt::format("up to {:.2g}", result.noise)
-                                  : "more than can be told");
+                                  : "more than can be told",
+      result.mixed ? "; a finer --accuracy or none, or a nugget above 0, helps"
+                   : ", for the covariance is near a singular one; a nugget above 0 helps");
 }
 
 std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& options) {

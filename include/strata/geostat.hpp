@@ -332,15 +332,16 @@ struct FitResult {
   std::vector<FitStage> stages;
   StandardErrors standard_errors;
   /// With Options::mixed: of the search's last evaluation. The search evaluates all points in those
-  /// precisions, with refined solves but without probes, and samples in FP64; `likelihood`, and
-  /// with it the variance, is evaluated in FP64 at the end, or if that has no room, it has a
-  /// certificate.
+  /// precisions, but to an accuracy of 0.04/n at least, since noise hides where the maximum is;
+  /// with refined solves but without probes, and samples in FP64. `likelihood`, and with it the
+  /// variance, is evaluated in FP64 at the end, or if that has no room, it has a certificate.
   std::optional<MixedReport> mixed;
   bool converged = false;  ///< false: stopped by max_evaluations, and the maximum is elsewhere
   std::vector<FitBound> at_bounds;
   /// How much rounding may change the log-likelihood at the estimates: what likelihood.rounding
-  /// estimates, or what was measured where that is more. Where it is not small beside 1, nothing
-  /// here is an estimate of anything: a nugget helps.
+  /// estimates, or what was measured where that is more; with Options::mixed also by how much the
+  /// search's likelihood there differs from that in FP64. Where it is not small beside 1, nothing
+  /// here is an estimate of anything: a nugget, or a finer accuracy, helps.
   double noise = 0;
   double seconds = 0;
 };

@@ -268,8 +268,8 @@ PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& m
   PlanOptions options = options_of(policy);
   options.homes = std::move(homes);
   const auto plan_one = [&](const SolveProblem& one) {
-    return make_planned_run(std::make_shared<const Schedule>(triangular_solve(one, sweep)),
-                            machine, options, to_string(policy), start);
+    return make_planned_run(std::make_shared<const Schedule>(triangular_solve(one, sweep)), machine,
+                            options, to_string(policy), start);
   };
   SolveProblem left_looking = problem;
   left_looking.products_at_once = 0;

@@ -199,7 +199,7 @@ static __global__ void __launch_bounds__(32) matern_table_kernel(double* table, 
 }
 
 template <class Distance, class Correlation>
-inline constexpr bool kHasRegular = Distance::kHasRegular && Correlation::kHasRegular;
+inline constexpr bool kHasRegular = Distance::kHasRegular&& Correlation::kHasRegular;
 
 /// c(a, b), whatever their distance. Not inlined where it is the exception.
 template <class Distance, class Correlation>

@@ -95,8 +95,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int q = 0; q < kAtOnce; ++q) {
 #pragma unroll
         for (int r = 0; r < S::kRowsOfThread; ++r) {
-          const double factor =
-              piece + j + q == with_nugget[r] ? c[r][q] + nugget : c[r][q];
+          const double factor = piece + j + q == with_nugget[r] ? c[r][q] + nugget : c[r][q];
 #pragma unroll
           for (int k = 0; k < kCols; ++k) sum[r][k] = fma(factor, of_v[j + q][k], sum[r][k]);
         }

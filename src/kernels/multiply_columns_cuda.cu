@@ -40,7 +40,7 @@ constexpr int kRanks = 8;   // thread blocks of a cluster
 constexpr int kRows = 64;   // of op(A), of a cluster
 constexpr int kPiece = 32;  // inner indices that a warp multiplies with at a time
 constexpr int kEight = 8;
-constexpr int kMostGroups = 4;  // of eight columns, of a cluster
+constexpr int kMostGroups = 4;         // of eight columns, of a cluster
 constexpr int kProductsOfLaunch = 32;  // what kernel parameters of 4 KiB hold
 
 /// A line of A is what lies together in memory: a column, in fp8 a row.
@@ -366,8 +366,7 @@ void launch_form(cudaStream_t stream, const Products& products, const Extents& m
 void launch_element(cudaStream_t stream, Element element, const Products& products,
                     const Extents& most, bool along_inner) {
   switch (element) {
-    case Element::fp16x2:
-      return launch_form<Element::fp16x2>(stream, products, most, along_inner);
+    case Element::fp16x2: return launch_form<Element::fp16x2>(stream, products, most, along_inner);
     case Element::fp16: return launch_form<Element::fp16>(stream, products, most, along_inner);
     case Element::fp8: return launch_form<Element::fp8>(stream, products, most, along_inner);
     default: break;
@@ -389,8 +388,7 @@ void subtract_products(cudaStream_t stream, std::span<const ProductOperands> ope
   Products products;
   Extents most;
   const auto launch_those = [&] {
-    if (most.products > 0)
-      launch_element(stream, element, products, most, by_rows != a_transposed);
+    if (most.products > 0) launch_element(stream, element, products, most, by_rows != a_transposed);
     most = {};
   };
   for (const auto& [c, a, b] : operands) {

@@ -481,5 +481,33 @@ TEST(MixedFit, EndsInFp64WhereFp64Ends) {
   EXPECT_NEAR(got.likelihood.log_likelihood, there.log_likelihood, 1e-8);
 }
 
+TEST(MixedFit, SearchesNoCoarserThanAnEstimateBears) {
+  // At 1e-3 a log-likelihood is off by up to n·1e-3/2, two thirds of a standard error of every
+  // estimate here; and a search that ends within that has not found the maximum.
+  const std::int64_t n = test::kSanitized ? 300 : 700;
+  const Points points = random_points(static_cast<std::size_t>(n), 108);
+  SimulateOptions simulation;
+  simulation.options = host_options();
+  const std::vector<double> values = simulate(points, {1.5, 0.1, 0.5, 0}, {}, simulation).values;
+  FitOptions options;
+  options.smoothness = 0.5;
+  options.nugget = 0;
+  options.standard_errors = StandardErrorMethod::none;
+  options.options = host_options();
+  const FitResult exact = fit(points, values, options);
+  options.options = mixed_options(1e-3, 48);
+  const FitResult got = fit(points, values, options);
+  ASSERT_TRUE(got.mixed.has_value());
+  EXPECT_EQ(got.mixed->accuracy_asked, 1e-3);
+  EXPECT_GT(got.mixed->accuracy, 0);
+  EXPECT_LE(got.mixed->accuracy, 0.04 / static_cast<double>(n));
+  EXPECT_NE(got.mixed->note, "");
+  EXPECT_GE(got.likelihood.log_likelihood, exact.likelihood.log_likelihood - 0.01);
+  EXPECT_LE(got.noise, 0.02);
+  const Likelihood there =
+      log_likelihood(points, values, got.parameters, Mean::constant, host_options());
+  EXPECT_NEAR(got.likelihood.log_likelihood, there.log_likelihood, 1e-8);
+}
+
 }  // namespace
 }  // namespace strata

@@ -302,7 +302,8 @@ Problem<double> problem_of_distances(std::int64_t dimensions, double smoothness,
   std::vector<double> over_range{0, 1e-300, 1e-170, 0x1p-451, 0x1p-450, 0x1p-449, 1e-40, 1e-16};
   for (int k = 0; k < 60; ++k)
     over_range.push_back(std::exp2(-20 + 30 * random_uniform(7, static_cast<std::uint64_t>(k))));
-  for (const double end : {689.5, 690.0, 699.0, 700.0, 708.0, 744.0, 1499.0, 1500.0, 1501.0, 3000.0})
+  for (const double end :
+       {689.5, 690.0, 699.0, 700.0, 708.0, 744.0, 1499.0, 1500.0, 1501.0, 3000.0})
     for (const double beside : {1 - 1e-15, 1.0, 1 + 1e-15}) over_range.push_back(end * beside);
   for (const double far : {1e10, 1e150, 1e160, 1e300}) over_range.push_back(far);
   const auto count = static_cast<std::int64_t>(over_range.size());

@@ -113,8 +113,8 @@ TEST(MixedPlan, EveryDroppedWaitOfASweepIsNoticed) {
     for (const std::int64_t products_at_once : {0, 2, 64}) {
       const CholeskyProblem problem = problem_of(4, devices, 5, Element::fp16x2, false);
       const Schedule schedule = solve_of(problem, 3, products_at_once);
-      needed += expect_every_needed_wait_noticed(plan_of(schedule, machine_for(schedule, 768)))
-                    .needed;
+      needed +=
+          expect_every_needed_wait_noticed(plan_of(schedule, machine_for(schedule, 768))).needed;
     }
   }
   EXPECT_GT(needed, 100);
