@@ -80,7 +80,7 @@ struct QrOptions {
   bool verify = true;
   /// With `automatic` columns are dependent whose distance from the span of those before them,
   /// relative to their own length and to a factor of √2, is at most this. 0: those that are so
-  /// exactly, as the numbers of V are stored (to 1e-25; of more than kQrColumnsMax columns to
+  /// exactly, as the numbers of V are stored (of more than kQrColumnsMax columns, to
   /// 5e-15·√n). n·2^-52 takes those for dependent that were computed from others in fp64. Below
   /// 0.1.
   double rank_tolerance = 0;

@@ -20,8 +20,8 @@
 //   seen by the pass behind it.
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
-//   at 1e-7. What lies between tells the rank; for floats, whose wide sums tell less, exact
-//   arithmetic does. Dependent columns are zeros from there on.
+//   at 1e-7. What lies between tells the rank, and exact
+//   arithmetic confirms it. Dependent columns are zeros from there on.
 // * Where columns are many, a sum in double-double costs more than all the rest, and V is much
 //   longer than a sketch of it. There the first R is that of a sketch (by CountSketch, its Gram
 //   matrix in double-double), which makes of V columns of a condition below two with a probability
@@ -73,7 +73,8 @@ class Automatic {
     if (wide) b = p_.first_gram(true);
     for (int pass = 0; pass < kPassesMax; ++pass) {
       const Gram unit = p_.unit_gram(b);
-      if (pass == 0 && p_.options().rank_tolerance > 0) drop_near(unit);
+      if (pass == 0 && p_.options().rank_tolerance > 0 && !drop_near(unit))
+        return run_elsewhere(unit);
       Small small = factor(unit, BadPivot::stop, 0);
       const bool failed = small.failed_column >= 0;
       const Condition condition =
@@ -99,6 +100,7 @@ class Automatic {
       b = p_.solve(r, wide_solve, !last || verifies(), !kPlainSums<T>, last, &known);
       p_.note_step({"cholesky", wide, wide_solve, failed ? kInfinity : condition.estimate}, b);
       untouched = false;
+      combines_far_ = false;
       const bool was_wide = wide;
       wide = !kPlainSums<T>;
       if (!last) continue;
@@ -150,7 +152,7 @@ class Automatic {
   /// Behind a shift what is rounded has to stay with the columns that are stored, since rows of the
   /// R before are long beside those of what comes.
   [[nodiscard]] bool solves_wide(double condition, bool nearly, bool last) const {
-    return shifted_ || hides_condition<T>(p_.n(), condition) ||
+    return shifted_ || combines_far_ || hides_condition<T>(p_.n(), condition) ||
            (!nearly && (last || !kPlainSums<T>));
   }
 
@@ -158,7 +160,8 @@ class Automatic {
   /// away from what they are replaced by they are at most.
   struct Drops {
     Small small;
-    std::vector<double> distance;  ///< of each of them
+    std::vector<double> distance;  ///< of each of them, …
+    std::vector<double> noise;     ///< … how much of that is rounding
     bool certain = true;           ///< whether rounding has no say in which
   };
 
@@ -195,7 +198,7 @@ class Automatic {
     for (std::int64_t j = 0; j < p_.n(); ++j)
       for (std::int64_t i = 0; i < p_.n(); ++i)
         weighted(i, j) = scaled(scaled(b(i, j), at(i)), at(j));
-    Drops drops{factor(weighted, BadPivot::drop, tolerance * tolerance), {}};
+    Drops drops{factor(weighted, BadPivot::drop, tolerance * tolerance), {}, {}};
     for (std::int64_t j = 0; j < p_.n(); ++j)
       for (std::int64_t i = 0; i <= j; ++i)
         drops.small.r(i, j) = times_power(drops.small.r(i, j), 1 / at(j));
@@ -211,6 +214,7 @@ class Automatic {
           pivot = subtract_product(pivot, x, x);
         }
         drops.distance.push_back(std::sqrt(std::max(pivot.hi, 0.0)) + of_column);
+        drops.noise.push_back(of_column);
         drops.certain = drops.certain && at(j) * of_column <= tolerance;
       } else if (!p_.is_zero(j)) {
         drops.certain = drops.certain && leading(drops.small.r(j, j)) > 4 * of_column;
@@ -230,18 +234,25 @@ class Automatic {
   }
 
   /// Columns that are near the span of those before them are taken for dependent before anything is
-  /// solved. Near is beside the lengths that the problem was given, or their own.
-  void drop_near(const Gram& unit) {
-    const double tolerance =
-        std::max(p_.options().rank_tolerance,
-                 std::sqrt(64 * static_cast<double>(p_.n()) * Limits<T>::kWideEpsilon));
+  /// solved. Near is beside the lengths that the problem was given, or their own. False where those
+  /// before them are so near each other that a combination of them tells less than is promised:
+  /// then V is as it was, and nothing is dropped.
+  bool drop_near(const Gram& unit) {
     std::vector<double> weights(static_cast<std::size_t>(p_.n()), 1.0);
     for (std::size_t j = 0; j < p_.lengths().size(); ++j) {
       const auto column = static_cast<std::int64_t>(j);
       const double length = std::sqrt(std::max(unit(column, column).hi, 0.0)) / p_.scale(column);
       if (p_.lengths()[j] > 0) weights[j] = std::max(length / p_.lengths()[j], 0x1p-300);
     }
-    drop(drops_of(unit, weights, tolerance));
+    const double enough = 1.1 * p_.near() + 0.2 * p_.promise();
+    const Drops drops = drops_of(unit, weights, p_.near());
+    for (std::size_t d = 0; d < drops.distance.size(); ++d) {
+      const double weight = weights[static_cast<std::size_t>(drops.small.dependent[d])];
+      if (p_.stores_q() && !(weight * drops.distance[d] <= enough)) return false;
+      combines_far_ = combines_far_ || weight * drops.noise[d] > 0.05 * p_.residual_promise();
+    }
+    drop(drops);
+    return true;
   }
 
   [[nodiscard]] double shift_of(const Gram& b) const {
@@ -300,10 +311,12 @@ class Automatic {
     }
     return true;
   }
-  /// What a Gram matrix in doubles tells of floats is not less than 1e-12 of a length; one element
-  /// of 1e15 beside others leaves independent columns as near as that. The stored numbers tell.
+  /// What a wide Gram matrix tells is not less than kDependent of a length; one element of 1e30
+  /// beside others (in floats 1e15) leaves independent columns as near as that. A column that is a
+  /// combination of near ones is farther, by the rounding of a wide solve with small pivots. The
+  /// stored numbers tell, unless nearer columns are to be dropped than those.
   [[nodiscard]] bool is_exact(const Drops& drops) {
-    if (std::is_same_v<T, double> || drops.small.dependent.empty()) return true;
+    if (p_.options().rank_tolerance > 0) return true;
     std::vector<std::int64_t> dropped = p_.zero_columns();
     dropped.insert(dropped.end(), drops.small.dependent.begin(), drops.small.dependent.end());
     std::sort(dropped.begin(), dropped.end());
@@ -316,15 +329,20 @@ class Automatic {
   }
 
   /// Where Gram matrices do not tell: columns that depend on others are found in exact arithmetic,
-  /// and V by reflections; or, for R alone, from the Gram matrix with a shift, which is the R of
-  /// columns that are the root of the shift away.
+  /// or with a tolerance in a triangle, and V by reflections; or, for R alone, from the Gram matrix
+  /// with a shift, which is the R of columns that are the root of the shift away.
   void run_elsewhere(const Gram& unit) {
+    const bool near = p_.options().rank_tolerance > 0;
+    if (!near) {
+      for (const std::int64_t j : exactly_dependent()) p_.mark_zero(j);
+    }
+    if (p_.wanted() != Wanted::r) return run_reflections(p_);
     std::vector<bool> zero;
     for (std::int64_t j = 0; j < p_.n(); ++j) zero.push_back(!(unit(j, j).hi > 0));
-    const Small small = shifted(unit, zero);
-    for (const std::int64_t j : exactly_dependent()) p_.mark_zero(j);
-    if (p_.wanted() != Wanted::r) return run_reflections(p_);
-    const NarrowedFactor narrowed = narrowed_factor(widened(small.r), p_.zero_columns());
+    const Gram r = widened(shifted(unit, zero).r);
+    const NarrowedFactor narrowed =
+        near ? narrowed_factor(r, p_.lengths(), p_.near()) : narrowed_factor(r, p_.zero_columns());
+    p_.set_zeros(narrowed.dropped);
     const std::vector<double> scales = p_.scales();
     p_.restart();
     for (std::int64_t j = 0; j < p_.n(); ++j) p_.scale(j) = scales[static_cast<std::size_t>(j)];
@@ -399,6 +417,8 @@ class Automatic {
   TallProblem<T>& p_;
   bool shifted_ = false;  ///< a pass was
   bool told_ = true;      ///< and told which columns depend on others
+  /// Dropped columns are combined of others with coefficients by which those may not be rounded.
+  bool combines_far_ = false;
 };
 
 }  // namespace

@@ -103,8 +103,9 @@ class ColumnBlocks {
     Gram r = Gram::identity(width(k));
     for (int round = 0; round < kRoundsMax; ++round) {
       const double left = project(k, r, round == 0);
-      if (round > 0 && left <= left_max()) {
-        square_ += 2 * left * left;
+      if (round > 0 && left <= left_max() * std::sqrt(static_cast<double>(k))) {
+        const double of_sums = std::sqrt(static_cast<double>(k)) * rounding_of_inner_products();
+        square_ += 2 * (left + of_sums) * (left + of_sums);
         break;
       }
       TallProblem<T> problem(passes(k), options_, k * kWidth);
@@ -126,9 +127,14 @@ class ColumnBlocks {
     }
   }
 
-  /// ‖LᵀX‖ that is not worth another round.
+  /// ‖LᵀX‖, of one L, that is not worth another round.
   [[nodiscard]] static double left_max() {
     return 0.25 * Limits<T>::kPromise * std::sqrt(static_cast<double>(kWidth));
+  }
+
+  /// Rounding in LᵀX, of one L: half a unit of each sum, in the mean, since partial sums are small.
+  [[nodiscard]] static double rounding_of_inner_products() {
+    return 0.5 * static_cast<double>(kWidth) * Limits<double>::kUnit;
   }
 
   /// Takes the blocks before out of block k, whose columns are X of V = X·r so far; returns how
@@ -166,12 +172,19 @@ class ColumnBlocks {
   }
 
   void note(const QrInfo& info, std::int64_t k, int round) {
-    // A second round adds its errors of each column of X to those that the first combines of them.
-    of_block_ = round == 0 ? info.residual : of_block_ + 8 * info.residual;
+    std::int64_t more = 0;  // columns that depend on others since this round
+    for (const std::int64_t j : info.dependent_columns) {
+      const auto column = static_cast<std::size_t>(k * kWidth + j);
+      if (!zero_[column]) ++more;
+      zero_[column] = true;
+    }
+    // A column of V combines the errors of the columns of X with coefficients whose squares add up
+    // to 1: roundings, which are independent, to one of them; those of columns that are dropped may
+    // have one sign.
+    const double together = round == 0 ? 1 : std::sqrt(static_cast<double>(1 + more));
+    of_block_ = (round == 0 ? 0 : of_block_) + together * info.residual;
     residual_ = std::max(residual_, of_block_);
     rounds_ = std::max(rounds_, round + 1);
-    for (const std::int64_t j : info.dependent_columns)
-      zero_[static_cast<std::size_t>(k * kWidth + j)] = true;
     info_.passes += info.passes;
     info_.failed_cholesky += info.failed_cholesky;
     info_.shifts += info.shifts;

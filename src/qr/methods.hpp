@@ -19,8 +19,8 @@ template <class T>
 void run_gram_schmidt(TallProblem<T>& problem);
 template <class T>
 void run_tsqr(TallProblem<T>& problem);
-/// The same for a V that other passes have read, none written, whose columns that are marked zeros
-/// depend on those before them; the residual is measured.
+/// The same for a V that other passes have read, none written; the residual is measured. Columns
+/// that are marked zeros depend on those before them, or with a rank tolerance those that are near.
 template <class T>
 void run_reflections(TallProblem<T>& problem);
 

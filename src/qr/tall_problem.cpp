@@ -308,6 +308,12 @@ void TallProblem<T>::restart() {
   std::fill(scale_.begin(), scale_.end(), 1.0);
 }
 
+template <class T>
+void TallProblem<T>::set_zeros(const std::vector<std::int64_t>& columns) {
+  std::fill(zero_.begin(), zero_.end(), false);
+  for (const std::int64_t j : columns) mark_zero(j);
+}
+
 /// sum: the Gram matrix of what the solve made; empty where it is not known, but that it is
 /// orthonormal.
 template <class T>

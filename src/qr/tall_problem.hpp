@@ -6,6 +6,7 @@
 // the next solve on where they are marked so. Each method is a function of its own (methods.hpp).
 // Throws as qr() does.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -30,8 +31,8 @@ struct Limits<double> {
   static constexpr double kWideEpsilon = 0x1p-104;  ///< 2^-52 squared
   static constexpr double kOneSolve = 9.5e7;        ///< κ for which one wide solve is enough
   static constexpr double kUnshifted = 9e14;        ///< κ that a wide sum bears
-  /// Columns at this distance from the span of those before them, beside their length, are taken
-  /// to depend on them exactly.
+  /// Columns at this distance from the span of those before them, beside their length, seem to
+  /// depend on them exactly, which exact arithmetic confirms.
   static constexpr double kDependent = 1e-25;
   static constexpr double kPromise = 1e-14;       ///< ‖I − QᵀQ‖ / √n
   static constexpr double kWideUnit = 0x1p-104;   ///< of wide sums and solves
@@ -47,7 +48,7 @@ struct Limits<float> {
   static constexpr double kWideEpsilon = 0x1p-52;
   static constexpr double kOneSolve = 2.3e4;
   static constexpr double kUnshifted = 9e6;
-  static constexpr double kDependent = 1e-12;  ///< found by this and confirmed in exact arithmetic
+  static constexpr double kDependent = 1e-12;
   static constexpr double kPromise = 1e-5;
   static constexpr double kWideUnit = 0x1p-53;
   static constexpr double kLengthMin = 0x1p-120;
@@ -140,6 +141,8 @@ class TallProblem {
     zero_[static_cast<std::size_t>(j)] = true;
     of_r_.reset();
   }
+  /// These columns and no others.
+  void set_zeros(const std::vector<std::int64_t>& columns);
   /// Lengths beside which columns are dropped and errors are told, where they are not those of V.
   void set_lengths(std::vector<double> lengths) { lengths_ = std::move(lengths); }
   [[nodiscard]] const std::vector<double>& lengths() const { return lengths_; }
@@ -225,6 +228,13 @@ class TallProblem {
 
   /// The same of ‖v_j − Q·r_j‖/‖v_j‖, where columns may be dropped at a distance.
   [[nodiscard]] double residual_promise() const { return promise() + 2 * options_.rank_tolerance; }
+
+  /// Columns at this distance from those before them, beside their length, depend on them where the
+  /// rank tolerance is not 0: what a wide Gram matrix tells of distances at least.
+  [[nodiscard]] double near() const {
+    return std::max(options_.rank_tolerance,
+                    std::sqrt(64 * static_cast<double>(n_) * Limits<T>::kWideEpsilon));
+  }
 
   /// What rounding does to sums in doubles of orthonormal columns, in ‖I − QᵀQ‖: a few units on the
   /// diagonal, where they are 1, and less than one elsewhere, where partial sums are small.

@@ -5,9 +5,11 @@
 // fast memory, one after the other, where a Gram matrix takes one; and R says of dependent columns
 // no more than rounding left of them.
 // As the last resort of the automatic method (run_reflections()): columns that are known to depend
-// on others take their directions out of Q, by a small factor above its tree. ‖v_j − Q·r_j‖ is
-// measured by random combinations of rows, ω·V before and ω·Q behind: twice of what 32 of them see
-// is below the length of a vector once in a million times.
+// on others, or are near them, take their directions out of Q, by a small factor above its tree.
+// ‖v_j − Q·r_j‖ is measured by k random combinations of rows, ω·V before and ω·Q behind. The square
+// of what k of them see of a vector is k times that of its length, on average, and by χ² below 1 −
+// 2·√(14/k) of that once in a million times (Laurent, Massart, "Adaptive estimation of a quadratic
+// functional by model selection", 2000, lemma 1); of 32 below a quarter.
 
 #include <cmath>
 #include <limits>
@@ -80,16 +82,28 @@ std::vector<double> probes_of(TallProblem<T>& p, const std::vector<double>& d) {
   return rows;
 }
 
-/// The largest ‖Ω·(v_j − Q·r_j)‖/‖Ω·v_j‖, twice; d: the scales of V.
+std::vector<double> lengths_of(const Gram& r) {
+  std::vector<double> lengths;
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    double length = 0;
+    for (std::int64_t i = 0; i <= j; ++i) length = std::hypot(length, r(i, j).hi);
+    lengths.push_back(length);
+  }
+  return lengths;
+}
+
+/// The largest ‖v_j − Q·r_j‖ beside the lengths that the problem was given, or their own, by Ω·V
+/// and Ω·Q; d: the scales of V; own: the lengths of its columns.
 template <class T>
 double residual_by_probes(const TallProblem<T>& p, const std::vector<double>& of_v,
-                          const std::vector<double>& of_q, const std::vector<double>& d) {
+                          const std::vector<double>& of_q, const std::vector<double>& d,
+                          const std::vector<double>& own) {
   const std::int64_t n = p.n();
   const std::int64_t rows = 2 * n;
   double worst = 0;
   for (std::int64_t j = 0; j < n; ++j) {
+    const auto column = static_cast<std::size_t>(j);
     double left = 0;
-    double length = 0;
     for (std::size_t first = 0; first < of_v.size(); first += static_cast<std::size_t>(rows * n)) {
       for (std::int64_t k = 0; k < rows; ++k) {
         const auto at = [&](std::int64_t i) {
@@ -97,15 +111,16 @@ double residual_by_probes(const TallProblem<T>& p, const std::vector<double>& of
         };
         DoubleDouble rest(of_v[at(j)]);
         for (std::int64_t i = 0; i <= j; ++i)
-          rest = subtract_product(rest, DoubleDouble(of_q[at(i)]),
-                                  scaled(p.r()(i, j), d[static_cast<std::size_t>(j)]));
+          rest = subtract_product(rest, DoubleDouble(of_q[at(i)]), scaled(p.r()(i, j), d[column]));
         left += rest.hi * rest.hi;
-        length += of_v[at(j)] * of_v[at(j)];
       }
     }
-    if (length > 0) worst = std::max(worst, std::sqrt(left / length));
+    const double beside = p.lengths().empty() ? own[column] : p.lengths()[column];
+    if (beside > 0) worst = std::max(worst, std::sqrt(left) / (beside * d[column]));
   }
-  return 2 * worst + Limits<T>::kUnit;  // R is rounded for the caller
+  const double probes = static_cast<double>(of_v.size()) / static_cast<double>(n);
+  const double least = std::max(0.25, 1 - 2 * std::sqrt(14 / probes));
+  return worst / std::sqrt(least * probes) + Limits<T>::kUnit;  // R is rounded for the caller
 }
 
 }  // namespace
@@ -130,8 +145,11 @@ void run_reflections(TallProblem<T>& p) {
   const std::vector<double> unit = p.scales();
   const std::vector<double> of_v = probes_of(p, unit);
   p.restart();
-  const NarrowedFactor narrowed =
-      narrowed_factor(triangle_of(p, TreeShape::binary), p.zero_columns());
+  const Gram r = triangle_of(p, TreeShape::binary);
+  const NarrowedFactor narrowed = p.options().rank_tolerance > 0
+                                      ? narrowed_factor(r, p.lengths(), p.near())
+                                      : narrowed_factor(r, p.zero_columns());
+  p.set_zeros(narrowed.dropped);
   p.runner().orthogonal(rounded_to<double>(narrowed.c), TreeShape::binary, true);
   p.accumulate_factor(narrowed.r);
   QrInfo& info = p.info();
@@ -143,7 +161,7 @@ void run_reflections(TallProblem<T>& p) {
                          p.rounding_of_sums();
   // A bound of n reflections is far above what they do, and would fail most that are good.
   const double orthogonality = info.measured ? info.orthogonality : 0;
-  p.tell_residual(residual_by_probes(p, of_v, probes_of(p, p.scales()), unit));
+  p.tell_residual(residual_by_probes(p, of_v, probes_of(p, p.scales()), unit, lengths_of(r)));
   info.ok = orthogonality <= p.promise() && info.residual <= p.residual_promise();
   QrStep step{"reflections", false, false, std::numeric_limits<double>::infinity()};
   if (info.measured) step.orthogonality = info.orthogonality;

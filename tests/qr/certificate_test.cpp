@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/random.hpp"
 #include "qr/exact_rank.hpp"
@@ -80,6 +82,104 @@ TEST(Certificate, IsTrueOfStrayRows) {
       test::Matrix<float> v = with_stray_row<float>(size, seed);
       for (std::int64_t i = 0; i < v.rows; ++i) v(i, 6) = v(i, 2);
       EXPECT_EQ(test::factored(v, test::plain()).info.rank, 9) << name;
+    }
+  }
+}
+
+/// Beyond what a wide Gram matrix tells.
+TEST(Certificate, TheRankBesideAStrayRowOfAnySizeIsExact) {
+  for (const double size : {1e25, 1e30, 1e60, 1e150}) {
+    const Tall v = with_stray_row<double>(size, 2);
+    const auto got = test::factored(v, test::plain());
+    EXPECT_TRUE(got.info.ok) << size;
+    EXPECT_EQ(got.info.rank, 10) << size;
+    EXPECT_LE(test::residual_of(v, got.q, got.r), got.info.residual);
+    EXPECT_LE(test::orthogonality_of(got.q, 10), got.info.orthogonality);
+    Tall r(10, 10);
+    const QrInfo alone = qr_r(TallInput<double>{v.view()}, r.view(), test::plain());
+    EXPECT_EQ(alone.rank, 10) << size;
+  }
+}
+
+/// A few powers of two in each column, as coefficients of a model in units of its own; some columns
+/// are sums of others. Kept columns may differ by less than rounding, dropped ones by that alone.
+template <class T>
+test::Matrix<T> sparse_columns(std::uint64_t seed) {
+  const auto pick = [&](std::uint64_t which, std::int64_t i, std::int64_t count) {
+    return static_cast<std::int64_t>(
+        static_cast<double>(count) *
+        random_uniform(9500 + which + 8 * seed, static_cast<std::uint64_t>(i)));
+  };
+  const double sizes[] = {1e10, 0x1p-30, 1, -1, 0x1p-10, -1e10, 0x1p20, 3};
+  const std::int64_t n = 3 + pick(0, 0, 6);
+  test::Matrix<T> v(n + pick(0, 1, 3), n);
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t e = 0; e <= pick(1, j, 3); ++e)
+      v(pick(2, 3 * j + e, v.rows), j) = static_cast<T>(sizes[pick(3, 3 * j + e, 8)]);
+  if (pick(0, 2, 10) < 4) return v;
+  const std::int64_t sum = pick(0, 3, n);
+  const std::int64_t first = pick(0, 4, n);
+  const std::int64_t second = pick(0, 5, n);
+  const T times = static_cast<T>(std::exp2(static_cast<double>(pick(0, 6, 3) - 1)));
+  for (std::int64_t i = 0; i < v.rows; ++i) v(i, sum) = times * v(i, first) + v(i, second);
+  return v;
+}
+
+/// By elimination modulo a prime, of elements that are multiples of 2^-40.
+template <class T>
+std::int64_t rank_by_elimination(const test::Matrix<T>& v) {
+  constexpr std::int64_t kPrime = 1'000'000'007;
+  auto rest = test::make_matrix<std::int64_t>(v.rows, v.cols, [&](auto i, auto j) {
+    const double x = std::fmod(std::ldexp(double{v(i, j)}, 40), static_cast<double>(kPrime));
+    return static_cast<std::int64_t>(x);
+  });
+  std::int64_t rank = 0;
+  for (std::int64_t j = 0; j < v.cols && rank < v.rows; ++j) {
+    std::int64_t pivot = rank;
+    while (pivot < v.rows && rest(pivot, j) == 0) ++pivot;
+    if (pivot == v.rows) continue;
+    for (std::int64_t k = 0; k < v.cols; ++k) std::swap(rest(pivot, k), rest(rank, k));
+    for (std::int64_t i = rank + 1; i < v.rows; ++i) {
+      const std::int64_t by = rest(i, j);  // rows times each other's leading elements
+      for (std::int64_t k = j; k < v.cols; ++k)
+        rest(i, k) = (rest(i, k) * rest(rank, j) % kPrime - by * rest(rank, k) % kPrime) % kPrime;
+    }
+    ++rank;
+  }
+  return rank;
+}
+
+template <class T>
+void expect_exact_rank(const test::Matrix<T>& v, const std::string& name) {
+  SCOPED_TRACE(name);
+  const auto got = test::factored(v, test::plain());
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_EQ(got.info.rank, rank_by_elimination(v));
+  EXPECT_LE(got.info.residual, kPromise<T> * std::sqrt(static_cast<double>(v.cols)));
+  EXPECT_LE(test::residual_of(v, got.q, got.r), got.info.residual + 1e-18);
+  EXPECT_LE(test::orthogonality_of(got.q, got.info.rank), got.info.orthogonality + 1e-17);
+}
+
+TEST(Certificate, IsTrueOfSparseColumnsOfManySizes) {
+  const std::uint64_t cases = test::campaign(20'000, 1000, 100);
+  for (std::uint64_t i = 0; i < cases; ++i) {
+    const std::string name = "case " + std::to_string(i);
+    expect_exact_rank(sparse_columns<double>(i), name);
+    if (i % 5 == 0) expect_exact_rank(sparse_columns<float>(i), name + " in float");
+  }
+}
+
+TEST(Certificate, IsTrueOfColumnsThatDependByATolerance) {
+  for (const double tolerance : {1e-14, 1e-12, 1e-8}) {
+    QrOptions options = test::plain();
+    options.rank_tolerance = tolerance;
+    for (const auto& v : {test::vandermonde<double>(300, 200, -1, 1),
+                          test::vandermonde<double>(150, 90, 0, 1), test::tall_of_kind(2, 5)}) {
+      const auto got = test::factored(v, options);
+      EXPECT_TRUE(got.info.ok) << tolerance;
+      EXPECT_LE(got.info.residual, 1e-14 * std::sqrt(static_cast<double>(v.cols)) + 2 * tolerance);
+      EXPECT_LE(test::residual_of(v, got.q, got.r), got.info.residual);
+      EXPECT_LE(test::orthogonality_of(got.q, got.info.rank), got.info.orthogonality);
     }
   }
 }
