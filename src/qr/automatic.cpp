@@ -328,9 +328,9 @@ class Automatic {
     return square;
   }
 
-  /// Where Gram matrices do not tell: columns that depend on others are found in exact arithmetic,
-  /// or with a tolerance in a triangle, and V by reflections; or, for R alone, from the Gram matrix
-  /// with a shift, which is the R of columns that are the root of the shift away.
+  /// Where Gram matrices do not tell. Columns that depend on others are found in exact arithmetic,
+  /// or with a tolerance in a triangle, and V by reflections. R alone is from the Gram matrix with
+  /// a shift, the R of columns that are the root of the shift away.
   void run_elsewhere(const Gram& unit) {
     const bool near = p_.options().rank_tolerance > 0;
     if (!near) {
