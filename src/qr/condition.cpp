@@ -228,6 +228,40 @@ double norm_bound(Upper a) {
   return unscaled(frobenius_norm);
 }
 
+/// The same in double-double, eight columns: the products of an element are subtracted from the
+/// last row up.
+struct InvertColumnsWide {
+  static constexpr std::int64_t kVectors = 2;
+  static constexpr std::int64_t kWidth = kVectors * kLanes;
+  [[gnu::always_inline]] static void run(const DoubleDouble* rows, std::int64_t n,
+                                         std::int64_t first, double* hi, double* lo) {
+    using Wide = DoubleDoubleOf<Lanes>;
+    const std::int64_t last = std::min(first + kWidth, n) - 1;
+    for (std::int64_t i = last; i >= 0; --i) {
+      const DoubleDouble* row = rows + i * n;
+      Wide rest[kVectors];
+      if (i >= first) {
+        double one[kWidth] = {};
+        one[i - first] = 1;
+        for (std::int64_t c = 0; c < kVectors; ++c) rest[c].hi = Lanes::load(one + c * kLanes);
+      }
+      for (std::int64_t k = last; k > i; --k) {
+        const Wide by{Lanes(row[k].hi), Lanes(row[k].lo)};
+        for (std::int64_t c = 0; c < kVectors; ++c) {
+          const std::int64_t at = k * kWidth + c * kLanes;
+          rest[c] = subtract_product(rest[c], by, Wide{Lanes::load(hi + at), Lanes::load(lo + at)});
+        }
+      }
+      const Wide pivot{Lanes(row[i].hi), Lanes(row[i].lo)};
+      for (std::int64_t c = 0; c < kVectors; ++c) {
+        const Wide x = rest[c] / pivot;
+        x.hi.store(hi + i * kWidth + c * kLanes);
+        x.lo.store(lo + i * kWidth + c * kLanes);
+      }
+    }
+  }
+};
+
 /// The inverse of R with unit columns, its elements in double-double before they are rounded.
 /// Columns have lengths near 1 by powers of two first, which their elements of the inverse have.
 Upper wide_inverse_of(const SquareMatrix<DoubleDouble>& r,
@@ -250,19 +284,19 @@ Upper wide_inverse_of(const SquareMatrix<DoubleDouble>& r,
     }
     length.push_back(std::sqrt(square));
   }
+  std::vector<DoubleDouble> rows(near.values.size());
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i <= j; ++i) rows[static_cast<std::size_t>(i * n + j)] = near(i, j);
   Upper inverse(n);
-  std::vector<DoubleDouble> x(static_cast<std::size_t>(n));
-  for (std::int64_t j = 0; j < n; ++j) {
-    std::fill(x.begin(), x.end(), DoubleDouble());
-    x[static_cast<std::size_t>(j)] = DoubleDouble(1.0);
-    for (std::int64_t k = j; k >= 0; --k) {
-      DoubleDouble& value = x[static_cast<std::size_t>(k)];
-      value = value / near(k, k);
-      for (std::int64_t i = 0; i < k; ++i) {
-        DoubleDouble& above = x[static_cast<std::size_t>(i)];
-        above = subtract_product(above, near(i, k), value);
-      }
-      inverse.column(j)[k] = value.hi * length[static_cast<std::size_t>(k)];
+  constexpr std::int64_t kWidth = InvertColumnsWide::kWidth;
+  std::vector<double> x(static_cast<std::size_t>(2 * n * kWidth));
+  for (std::int64_t first = 0; first < n; first += kWidth) {
+    run_fused<InvertColumnsWide>(rows.data(), n, first, x.data(), x.data() + n * kWidth);
+    const std::int64_t end = std::min(first + kWidth, n);
+    for (std::int64_t j = first; j < end; ++j) {
+      for (std::int64_t i = 0; i <= j; ++i)
+        inverse.column(j)[i] = x[static_cast<std::size_t>(i * kWidth + j - first)] *
+                               length[static_cast<std::size_t>(i)];
     }
   }
   return inverse;
