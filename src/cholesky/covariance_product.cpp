@@ -10,13 +10,11 @@
 #include "cholesky/covariance_product.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.hpp"
 #include "cholesky/row_owners.hpp"
 #include "kernels/covariance_times.hpp"
 #include "session/budget.hpp"
-#include "session/policy.hpp"
 
 namespace strata {
 namespace {
@@ -112,25 +110,6 @@ ProductProblem choose_product_tiles(ProductProblem problem, const Machine& machi
       break;  // Plan says what it needs
   }
   return problem;
-}
-
-PlannedRun plan_covariance_product(const ProductProblem& problem, const Machine& machine,
-                                   Policy policy, Residency start, HomeModel homes) {
-  const auto begin = std::chrono::steady_clock::now();
-  PlanOptions options = options_of(policy);
-  options.homes = std::move(homes);
-  PlannedRun planned =
-      make_planned_run(std::make_shared<const Schedule>(covariance_product(problem)), machine,
-                       options, to_string(policy), std::move(start));
-  planned.n = problem.n;
-  planned.tile = problem.tile;
-  // The least, from empty devices: points, V and Y once in, Y once out.
-  const BlockTable& blocks = planned.plan->schedule().blocks;
-  planned.floor_bytes = blocks.total_bytes(product::kRowPoints) +
-                        blocks.total_bytes(product::kRight) +
-                        2 * blocks.total_bytes(product::kProduct);
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return planned;
 }
 
 }  // namespace strata

@@ -13,7 +13,6 @@
 
 #include "cholesky/tile_formats.hpp"
 #include "schedule/task.hpp"
-#include "session/planned_run.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
@@ -32,8 +31,6 @@ struct ProductProblem {
   TileFormats factor_formats{};
   std::uint64_t factor_identity = 0;
   std::uint64_t points_identity = 0;  ///< of blocks of `tile` points in fp64
-
-  bool operator==(const ProductProblem&) const = default;
 };
 
 /// The families of the schedule, d the coordinates of a point. All but the factor are fp64. Points
@@ -54,10 +51,5 @@ inline constexpr int kProduct = 4;       ///< Y, n × columns
 /// the factorization are found on the devices; smaller where the factor is one tile or larger than
 /// 4096.
 [[nodiscard]] ProductProblem choose_product_tiles(ProductProblem problem, const Machine& machine);
-
-/// Plans it, from what is on the devices already. Throws as Plan does.
-[[nodiscard]] PlannedRun plan_covariance_product(const ProductProblem& problem,
-                                                 const Machine& machine, Policy policy,
-                                                 Residency start = {}, HomeModel homes = {});
 
 }  // namespace strata

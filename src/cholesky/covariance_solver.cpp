@@ -172,12 +172,8 @@ RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
         });
     for (std::int64_t j = 0; j < r.cols; ++j)
       std::copy_n(of_chunk.column(j), count, products.column(j) + done);
-    if (done == 0) {
-      total = std::move(report);
-      total.trace = {};  // the spans of one chunk would say little of the whole
-    } else {
-      accumulate(total, report);
-    }
+    report.trace = {};  // the spans of one chunk would say little of the whole
+    accumulate(total, std::move(report));
   }
   return total;
 }
@@ -201,12 +197,8 @@ RunReport CovarianceSolver::inverse_diagonal(std::span<double> diagonal) {
         done, chunks.tile,
         diagonal.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)),
         report_progress);
-    if (done == 0) {
-      total = std::move(report);
-      total.trace = {};
-    } else {
-      accumulate(total, report);
-    }
+    report.trace = {};
+    accumulate(total, std::move(report));
   }
   return total;
 }

@@ -29,8 +29,6 @@ struct InverseProblem {
   std::uint64_t points_identity = 0;
   /// As in SolveProblem.
   std::int64_t point_dimensions = 0;
-
-  bool operator==(const InverseProblem&) const = default;
 };
 
 /// The families of the schedule. The sums begin with what is stored.

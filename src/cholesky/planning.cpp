@@ -262,73 +262,31 @@ std::int64_t choose_products_at_once(const SolveProblem& problem, const Machine&
   return fits ? kProducts : 0;
 }
 
-PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& machine,
-                      Policy policy, Residency start, HomeModel homes) {
-  const auto begin = std::chrono::steady_clock::now();
-  PlanOptions options = options_of(policy);
-  options.homes = std::move(homes);
-  const auto plan_one = [&](const SolveProblem& one) {
-    return make_planned_run(std::make_shared<const Schedule>(triangular_solve(one, sweep)), machine,
-                            options, to_string(policy), start);
-  };
-  SolveProblem left_looking = problem;
-  left_looking.products_at_once = 0;
-  PlannedRun planned;
-  try {
-    planned = plan_one(problem);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::memory || problem.products_at_once == 0) throw;
-    planned = plan_one(left_looking);
-  }
-  planned.n = problem.n;
-  planned.tile = problem.tile;
-  const BlockTable& blocks = planned.plan->schedule().blocks;
-  // The least: L and X once in, X once out. No reuse across sweeps is counted.
-  planned.floor_bytes = blocks.total_bytes(kFactorFamily) + 2 * blocks.total_bytes(kSolutionFamily);
-  planned.seconds = seconds_since(begin);
-  return planned;
+std::int64_t floor_of(const SolveProblem&, const BlockTable& blocks) {
+  return blocks.total_bytes(kFactorFamily) + 2 * blocks.total_bytes(kSolutionFamily);
 }
 
-PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine, Policy policy,
-                              Residency start, HomeModel homes) {
-  const auto begin = std::chrono::steady_clock::now();
-  PlanOptions options = options_of(policy);
-  options.homes = std::move(homes);
-  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(whitened_sums(problem)),
-                                        machine, options, to_string(policy), std::move(start));
-  planned.n = problem.n;
-  planned.tile = problem.tile;
-  // The least, from empty devices: everything but W once in, the sums once out.
-  const BlockTable& blocks = planned.plan->schedule().blocks;
-  for (int f = 0; f < blocks.families(); ++f) {
-    if (f != whitened::kWhitened) planned.floor_bytes += blocks.total_bytes(f);
-  }
-  planned.floor_bytes +=
+std::int64_t floor_of(const WhitenedProblem&, const BlockTable& blocks) {
+  std::int64_t bytes =
       blocks.total_bytes(whitened::kProducts) + blocks.total_bytes(whitened::kSquares);
-  planned.seconds = seconds_since(begin);
-  return planned;
+  for (int f = 0; f < blocks.families(); ++f)
+    if (f != whitened::kWhitened) bytes += blocks.total_bytes(f);
+  return bytes;
 }
 
-PlannedRun plan_inverse_diagonal(const InverseProblem& problem, const Machine& machine,
-                                 Policy policy, Residency start, HomeModel homes) {
-  const auto begin = std::chrono::steady_clock::now();
-  PlanOptions options = options_of(policy);
-  options.homes = std::move(homes);
-  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(inverse_diagonal(problem)),
-                                        machine, options, to_string(policy), std::move(start));
-  planned.n = problem.n;
-  planned.tile = problem.tile;
-  // The least, from empty devices: what is needed of L once in, the sums in and out.
-  const BlockTable& blocks = planned.plan->schedule().blocks;
+std::int64_t floor_of(const InverseProblem& problem, const BlockTable& blocks) {
+  std::int64_t bytes = 2 * blocks.total_bytes(inverse::kSquares);
   const std::int64_t skipped = problem.first / problem.tile * problem.tile;
-  const std::int64_t size = bytes_of(problem.precision);
   blocks.for_each(inverse::kFactor, [&](BlockId id) {
     const BlockExtent x = blocks.extent(id);
-    if (x.col >= skipped) planned.floor_bytes += x.rows * x.cols * size;
+    if (x.col >= skipped) bytes += x.rows * x.cols * bytes_of(problem.precision);
   });
-  planned.floor_bytes += 2 * blocks.total_bytes(inverse::kSquares);
-  planned.seconds = seconds_since(begin);
-  return planned;
+  return bytes;
+}
+
+std::int64_t floor_of(const ProductProblem&, const BlockTable& blocks) {
+  return blocks.total_bytes(product::kRowPoints) + blocks.total_bytes(product::kRight) +
+         2 * blocks.total_bytes(product::kProduct);
 }
 
 TargetChunks choose_target_chunks(const WhitenedProblem& problem, const Machine& machine,

@@ -6,6 +6,7 @@
 
 #include "cholesky/cholesky_bounds.hpp"
 #include "cholesky/cholesky_candidates.hpp"
+#include "cholesky/covariance_product.hpp"
 #include "cholesky/inverse_diagonal.hpp"
 #include "cholesky/triangular_solve.hpp"
 #include "cholesky/whitened_sums.hpp"
@@ -71,19 +72,14 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] std::int64_t choose_products_at_once(const SolveProblem& problem,
                                                    const Machine& machine);
 
-/// Plans a triangular solve, from what is on the devices already; left-looking where there is no
-/// room for the products of a task at once. (What is the factor's, the caller fills in:
-/// PlannedRun::take_figures_of.)
-[[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,
-                                    const Machine& machine, Policy policy, Residency start = {},
-                                    HomeModel homes = {});
-[[nodiscard]] PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine,
-                                            Policy policy, Residency start = {},
-                                            HomeModel homes = {});
-
-[[nodiscard]] PlannedRun plan_inverse_diagonal(const InverseProblem& problem,
-                                               const Machine& machine, Policy policy,
-                                               Residency start = {}, HomeModel homes = {});
+/// The least bytes of what uses a factor, from empty devices. A solve: L and X once in, X once out,
+/// whatever sweeps could share. Sums over targets: everything but W once in, the sums once out. An
+/// inverse: what is needed of L once in, the sums in and out. A product with a covariance: points,
+/// V and Y once in, Y once out.
+[[nodiscard]] std::int64_t floor_of(const SolveProblem& problem, const BlockTable& blocks);
+[[nodiscard]] std::int64_t floor_of(const WhitenedProblem& problem, const BlockTable& blocks);
+[[nodiscard]] std::int64_t floor_of(const InverseProblem& problem, const BlockTable& blocks);
+[[nodiscard]] std::int64_t floor_of(const ProductProblem& problem, const BlockTable& blocks);
 
 /// "auto", "in-core", "planned"; and back, throwing Error{misuse}.
 [[nodiscard]] const char* to_string(CholeskyPath path) noexcept;

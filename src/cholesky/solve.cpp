@@ -174,12 +174,7 @@ Columns solved(CholeskyFactor& factor, const std::vector<double>& b, std::int64_
     for (std::int64_t i = 0; i < n; ++i)
       d.view()(i, j) = static_cast<T>(std::scalbn(b[at(i + j * n)], -exponent[at(j)]));
   }
-  RunReport run = factor.solve(d.view());
-  if (result.solve.path.empty()) {
-    result.solve = std::move(run);
-  } else {
-    accumulate(result.solve, run);
-  }
+  accumulate(result.solve, factor.solve(d.view()));
   Columns x{n, columns};
   for (std::int64_t j = 0; j < columns; ++j)
     for (std::int64_t i = 0; i < n; ++i)

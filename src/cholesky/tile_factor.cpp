@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -23,7 +22,6 @@
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
 #include "session/budget.hpp"
-#include "session/report.hpp"
 
 namespace strata {
 namespace {
@@ -67,6 +65,20 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
   }
 }
 
+/// The same of a product, which subtracts.
+void unpack_negated(MemoryStore& store, int family, MatrixView<double> out) {
+  unpack(store, family, out);
+  for (std::int64_t j = 0; j < out.cols; ++j)
+    std::transform(out.column(j), out.column(j) + out.rows, out.column(j), std::negate<>());
+}
+
+/// A family that is read from columns of a caller's.
+std::shared_ptr<FamilyMemory> memory_of(const BlockTable& blocks, int family, const double* data,
+                                        std::int64_t ld) {
+  const std::int64_t stride = std::max<std::int64_t>(ld, 1);
+  return std::make_shared<FamilyMemory>(blocks, family, source_of_view(data, stride, false));
+}
+
 /// The pages of a tile, which are not there yet, on the node of the device that owns its row.
 void place_near(const DeviceSet& devices, const CholeskyProblem& problem, const BlockTable& blocks,
                 FamilyMemory& memory) {
@@ -90,13 +102,13 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
 
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
                        std::shared_ptr<DeviceSet> devices)
-    : options_(options), devices_(std::move(devices)), problem_(problem) {
+    : options_(options), session_(std::move(devices), options), problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.points_identity = new_identity();
-  planned_ = plan_path(problem_, devices_->machine(), options);
-  planned_.let_go_of_trace();
-  check_host_memory(planned_, options, "cholesky");
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  PlannedRun planned = plan_path(problem_, session_.machine(), options);
+  check_host_memory(planned, options, "cholesky");
+  session_.adopt(std::move(planned));
+  const BlockTable& blocks = this->blocks();
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
   if (problem_.formats.map != nullptr) {
@@ -106,8 +118,13 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
     scales_ = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent(),
                longest_sum(map.asked().accuracy)};
   }
-  place_near(*devices_, problem_, blocks, *tiles_);
-  pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
+  session_.set_home([tiles = tiles_](const BlockTable& of) {
+    std::vector<std::shared_ptr<FamilyMemory>> families(static_cast<std::size_t>(of.families()));
+    families[kMatrixFamily] = tiles;
+    return std::make_unique<MemoryStore>(of, std::move(families));
+  });
+  place_near(session_.devices(), problem_, blocks, *tiles_);
+  pinner_ = std::make_unique<HostPinner>(session_.devices(), tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
   reserve_arenas(0);
 }
@@ -116,15 +133,9 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
 void TileFactor::reserve_arenas(std::int64_t bytes) {
   const std::int64_t size = bytes_of(problem_.precision);
   const std::int64_t tile = std::min(problem_.tile, problem_.n);
-  const std::int64_t wanted =
+  session_.reserve_beside_adopted(
       std::max({bytes, kRhsReserved * problem_.n * size, 3 * tile * tile * size,
-                planned_.plan->schedule().blocks.total_bytes(kMatrixFamily) / 8});
-  for (int d = 0; d < problem_.devices; ++d) {
-    const auto index = static_cast<std::size_t>(d);
-    const std::int64_t arena = planned_.plan->layout().devices[index].arena_bytes;
-    const std::int64_t budget = planned_.plan->machine().devices[index].memory_bytes;
-    (void)devices_->arena(d, std::min(budget, arena + wanted));
-  }
+                blocks().total_bytes(kMatrixFamily) / 8}));
 }
 
 const FactorInfo& TileFactor::factor_stored(BlockSource source) {
@@ -134,22 +145,21 @@ const FactorInfo& TileFactor::factor_stored(BlockSource source) {
 
 void TileFactor::load(BlockSource source, int threads) {
   tiles_->reset(std::move(source));
-  MemoryStore store(planned_.plan->schedule().blocks, {tiles_, statuses_});
+  MemoryStore store(blocks(), {tiles_, statuses_});
   store.materialize(kMatrixFamily, threads);
 }
 
 const FactorInfo& TileFactor::factor_loaded() {
-  MemoryStore store(planned_.plan->schedule().blocks, {tiles_, statuses_});
+  MemoryStore store(blocks(), {tiles_, statuses_});
   return factor(store, {});
 }
 
 const FactorInfo& TileFactor::factor_covariance(const double* points,
                                                 const CovarianceParameters& parameters) {
   tiles_->reset(nullptr);
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
-  auto coordinates = std::make_shared<FamilyMemory>(
-      blocks, kPointsFamily, source_of_view(points, std::max<std::int64_t>(problem_.n, 1), false));
-  std::vector<std::shared_ptr<FamilyMemory>> families{tiles_, statuses_, coordinates};
+  const BlockTable& blocks = this->blocks();
+  std::vector<std::shared_ptr<FamilyMemory>> families{
+      tiles_, statuses_, memory_of(blocks, kPointsFamily, points, problem_.n)};
   for (const auto& memory : mixed_) {
     memory->reset(nullptr);
     families.push_back(memory);
@@ -170,7 +180,7 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
   const PotrfValues potrf_values{[this](Element precision, std::int64_t n) {
     return potrf_options(
-        with_tuning(options_.blocking, devices_->tuning().blocking_for(precision, n)));
+        with_tuning(options_.blocking, session_.devices().tuning().blocking_for(precision, n)));
   }};
   values.push_back({potrf.name, &potrf_values});
   RunOptions options;
@@ -179,11 +189,12 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   options.what = "factor";
   options.watched = kStatusFamily;
   options.watch = [&](BlockId id) { return status_of(*statuses_, id.col()).bad_column >= 0; };
-  const PlannedRun& planned = plan_of_factor();
-  RunOutcome outcome = run(*planned.plan, *devices_, store, options);
+  SessionRun factorization;
+  factorization.schedule = session_.adopted().plan->shared_schedule();
+  factorization.homes = homes_beside(home_of_tiles());
+  (void)session_.run(std::move(factorization), store, options);
   info_ = info_of(*statuses_, count, problem_.tile);
-  report_ = make_report(planned, std::move(outcome.trace));
-  report_.tuning = devices_->tuning().source;
+  report_ = take_report();
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
   factored_ = info_.ok;
@@ -197,35 +208,9 @@ FamilyHome TileFactor::home_of_tiles() const {
           .pinned_bytes = pinner_->pinned_bytes()};
 }
 
-const PlannedRun& TileFactor::plan_of_factor() {
-  const Residency& now = devices_->residency();
-  const FamilyHome home = home_of_tiles();
-  // The home that the tiles were planned for is as empty as the devices. What is page-locked by now
-  // is a matter of milliseconds; whether the matrix is there already, of a whole load.
-  const auto predicts = [&](const Plan& plan) {
-    return devices_->all_on_host() ||
-           plan.options().homes.families.front().from_source == home.from_source;
-  };
-  if (now.empty() && predicts(*planned_.plan)) return planned_;
-  if (continued_.plan && continued_.plan->start() == now && predicts(*continued_.plan))
-    return continued_;
-  const auto start = std::chrono::steady_clock::now();
-  const Plan& first = *planned_.plan;
-  PlanOptions options = first.options();
-  options.homes = homes_beside(home);
-  continued_ =
-      make_planned_run(first.shared_schedule(), first.machine(), options, planned_.policy, now);
-  continued_.let_go_of_trace();
-  continued_.take_figures_of(planned_);
-  continued_.floor_bytes = planned_.floor_bytes;
-  continued_.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return continued_;
-}
-
 void TileFactor::let_go() {
   factored_ = false;
-  devices_->forget(problem_.factor_identity);
+  session_.devices().forget(problem_.factor_identity);
 }
 
 /// Not there: never made, let go of, or lost with a run that failed.
@@ -237,66 +222,16 @@ void TileFactor::check_there() const {
 
 void TileFactor::bring_home() {
   check_there();
-  if (!devices_->residency().only_here(problem_.factor_identity)) return;
-  // No task, and a family that does not stay: what is only on the devices is stored.
-  Schedule schedule = triangular_solve(solve_problem(0), Sweep::forward);
-  BlockTable blocks;
-  BlockFamily tiles = schedule.blocks.family(kFactorFamily);
-  tiles.stays = false;
-  blocks.add(std::move(tiles));
-  blocks.add(schedule.blocks.family(kSolutionFamily));
-  if (schedule.blocks.families() > 2) blocks.add(schedule.blocks.family(2));
-  schedule.blocks = std::move(blocks);
-  const PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(std::move(schedule)),
-                                              planned_.plan->machine(), planned_.plan->options(),
-                                              planned_.policy, devices_->residency());
-  MemoryStore store(planned.plan->schedule().blocks, {tiles_, nullptr});
-  RunOptions options;
-  options.what = "fetch";
-  (void)run_keeping_factor(*planned.plan, store, options);
-}
-
-const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
-  const Residency& now = devices_->residency();
-  for (KeptPlan& kept : uses_) {
-    if (!(kept.problem == problem) || !(kept.planned.plan->start() == now)) continue;
-    kept.planned.seconds = 0;
-    return kept.planned;
-  }
-  constexpr std::size_t kKept = 8;  // refinement alternates between solves and products
-  if (uses_.size() == kKept) uses_.pop_front();
-  const Machine& machine = planned_.plan->machine();
-  const Policy policy = options_.policy;
-  const HomeModel homes = homes_beside(home_of_tiles());
-  const auto plan_one = [&]<class Problem>(const Problem& one) {
-    if constexpr (std::is_same_v<Problem, SweepProblem>)
-      return plan_solve(one.solve, one.direction, machine, policy, now, homes);
-    else if constexpr (std::is_same_v<Problem, WhitenedProblem>)
-      return plan_whitened_sums(one, machine, policy, now, homes);
-    else if constexpr (std::is_same_v<Problem, InverseProblem>)
-      return plan_inverse_diagonal(one, machine, policy, now, homes);
-    else
-      return plan_covariance_product(one, machine, policy, now, homes);
-  };
-  try {
-    uses_.push_back({problem, std::visit(plan_one, problem)});
-  } catch (const Error& error) {
-    // A plan in which tiles that are only on the devices have no place.
-    if (error.kind() != ErrorKind::memory || !now.only_here(problem_.factor_identity)) throw;
-    bring_home();
-    uses_.push_back({problem, std::visit(plan_one, problem)});
-  }
-  uses_.back().planned.let_go_of_trace();
-  uses_.back().planned.take_figures_of(planned_);
-  return uses_.back().planned;
+  run_keeping_factor([&] { session_.fetch(); });
+  (void)session_.take_report();
 }
 
 SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   SolveProblem problem;
   describe_factor(problem_, problem);
   problem.rhs = rhs;
-  problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
-  problem.products_at_once = choose_products_at_once(problem, devices_->machine());
+  problem.rhs_tile = choose_rhs_tile(rhs, problem_, session_.machine());
+  problem.products_at_once = choose_products_at_once(problem, session_.machine());
   return problem;
 }
 
@@ -320,21 +255,33 @@ void TileFactor::check_usable(Element element, std::int64_t rows) const {
 }
 
 /// A run that fails leaves nothing on the devices: not the tiles either that were only there.
-RunOutcome TileFactor::run_keeping_factor(const Plan& plan, MemoryStore& store,
-                                          const RunOptions& options) {
-  const bool at_stake = devices_->residency().only_here(problem_.factor_identity);
+template <class Run>
+void TileFactor::run_keeping_factor(const Run& run) {
   const bool was_factored = factored_;
-  if (at_stake) factored_ = false;
-  RunOutcome outcome = run(plan, *devices_, store, options);
+  if (session_.only_here()) factored_ = false;
+  run();
   factored_ = was_factored;
-  return outcome;
 }
 
-RunReport TileFactor::run_use(const UseProblem& problem, MemoryStore& store,
-                              const RunOptions& options) {
-  const PlannedRun& planned = plan_of_use(problem);
-  RunReport report = make_report(planned, run_keeping_factor(*planned.plan, store, options).trace);
-  report.tuning = devices_->tuning().source;
+void TileFactor::run_use(std::int64_t floor_bytes, std::shared_ptr<const Schedule> schedule,
+                         MemoryStore& store, const RunOptions& options,
+                         std::shared_ptr<const Schedule> narrower) {
+  const PlannedRun& factor = session_.adopted();
+  RunFigures figures{.n = factor.n,
+                     .tile = factor.tile,
+                     .floor_bytes = floor_bytes,
+                     .host_bytes = factor.host_bytes,
+                     .in_core = factor.in_core};
+  run_keeping_factor([&] {
+    (void)session_.run({std::move(schedule), std::move(figures), homes_beside(home_of_tiles()),
+                        std::move(narrower)},
+                       store, options);
+  });
+}
+
+RunReport TileFactor::take_report() {
+  RunReport report = session_.take_report();
+  report.tuning = session_.devices().tuning().source;
   return report;
 }
 
@@ -342,7 +289,13 @@ template <class T>
 RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   check_usable(element_of<T>, b.rows);
   const SolveProblem problem = solve_problem(b.cols);
-  const BlockTable blocks = triangular_solve(problem, direction).blocks;
+  auto schedule = std::make_shared<const Schedule>(triangular_solve(problem, direction));
+  SolveProblem left_looking = problem;
+  left_looking.products_at_once = 0;
+  auto narrower = problem.products_at_once == 0
+                      ? nullptr
+                      : std::make_shared<const Schedule>(triangular_solve(left_looking, direction));
+  const BlockTable& blocks = schedule->blocks;
   auto solution = std::make_shared<FamilyMemory>(blocks, kSolutionFamily,
                                                  source_of_view<T>(b.data, b.ld, false));
   MemoryStore store(blocks, {tiles_, solution});
@@ -350,14 +303,14 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   options.values = {{gemm.name, &scales_}};
   options.what = "solve";
   options.progress = options_.progress;
-  RunReport report = run_use(SweepProblem{problem, direction}, store, options);
+  run_use(floor_of(problem, blocks), schedule, store, options, std::move(narrower));
   unpack(store, kSolutionFamily, b);
-  return report;
+  return take_report();
 }
 
 TargetChunks TileFactor::target_chunks(std::int64_t targets, std::int64_t columns,
                                        std::int64_t chunk) const {
-  return choose_target_chunks(whitened_problem(targets, columns), planned_.plan->machine(), chunk);
+  return choose_target_chunks(whitened_problem(targets, columns), session_.machine(), chunk);
 }
 
 void TileFactor::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
@@ -369,15 +322,15 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
   check_usable(Element::fp64, problem_.n);
   WhitenedProblem problem = whitened_problem(chunk.products.rows, chunk.products.cols);
   problem.target_tile = chunk.tile;
-  const BlockTable blocks = whitened_sums(problem).blocks;
+  auto schedule = std::make_shared<const Schedule>(whitened_sums(problem));
+  const BlockTable& blocks = schedule->blocks;
   if (whitened_ == nullptr || !(whitened_problem_ == problem)) {
     whitened_ = std::make_shared<FamilyMemory>(blocks, whitened::kWhitened);
     whitened_problem_ = problem;
   }
   whitened_->reset(nullptr);
   const auto view = [&](int family, const double* data, std::int64_t rows) {
-    const std::int64_t ld = std::max<std::int64_t>(rows, 1);
-    return std::make_shared<FamilyMemory>(blocks, family, source_of_view(data, ld, false));
+    return memory_of(blocks, family, data, rows);
   };
   const auto zeros = [&](int family) {
     return std::make_shared<FamilyMemory>(blocks, family, [](const BlockExtent& x, std::byte* to) {
@@ -392,15 +345,11 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
   options.values = {{covariance.name, chunk.parameters}, {gemm.name, &scales_}};
   options.what = "predict";
   options.progress = progress;
-  RunReport report = run_use(problem, store, options);
-  unpack(store, whitened::kProducts, chunk.products);
-  for (std::int64_t j = 0; j < chunk.products.cols; ++j) {  // a product subtracts
-    double* column = chunk.products.column(j);
-    std::transform(column, column + chunk.products.rows, column, std::negate<>());
-  }
+  run_use(floor_of(problem, blocks), schedule, store, options);
+  unpack_negated(store, whitened::kProducts, chunk.products);
   const std::int64_t targets = problem.targets;
   unpack(store, whitened::kSquares, MatrixView<double>{chunk.squares, targets, 1, targets});
-  return report;
+  return take_report();
 }
 
 ProductProblem TileFactor::product_problem(std::int64_t columns) const {
@@ -414,21 +363,18 @@ ProductProblem TileFactor::product_problem(std::int64_t columns) const {
   problem.factor_precision = problem_.precision;
   problem.factor_formats = problem_.formats;
   problem.factor_identity = problem_.factor_identity;
-  problem = choose_product_tiles(problem, planned_.plan->machine());
+  problem = choose_product_tiles(problem, session_.machine());
   const bool as_factored =
       problem_.precision == Element::fp64 && problem.tile == std::min(problem_.tile, problem_.n);
   problem.points_identity = as_factored ? problem_.points_identity : 0;
   return problem;
 }
 
-RunReport TileFactor::multiply_columns(const ProductProblem& problem,
-                                       const CovarianceTimes& operands) {
-  const BlockTable blocks = covariance_product(problem).blocks;
+void TileFactor::multiply_columns(const ProductProblem& problem, const CovarianceTimes& operands) {
+  auto schedule = std::make_shared<const Schedule>(covariance_product(problem));
+  const BlockTable& blocks = schedule->blocks;
   CovarianceParameters cross = *operands.parameters;
   cross.same_points = false;  // the nugget is in what Y begins with
-  const auto view = [&](int family, const double* data, std::int64_t ld) {
-    return std::make_shared<FamilyMemory>(blocks, family, source_of_view(data, ld, false));
-  };
   const MatrixView<const double> v = operands.v;
   const auto minus_nugget = [&](const BlockExtent& x, std::byte* to) {
     auto* out = reinterpret_cast<double*>(to);
@@ -438,23 +384,17 @@ RunReport TileFactor::multiply_columns(const ProductProblem& problem,
                      [&](double element) { return -cross.nugget * element; });
     }
   };
-  const std::int64_t ld = std::max<std::int64_t>(problem.n, 1);
-  MemoryStore store(
-      blocks,
-      {tiles_, view(product::kRowPoints, operands.points, ld),
-       view(product::kColumnPoints, operands.points, ld), view(product::kRight, v.data, v.ld),
-       std::make_shared<FamilyMemory>(blocks, product::kProduct, minus_nugget)});
+  MemoryStore store(blocks,
+                    {tiles_, memory_of(blocks, product::kRowPoints, operands.points, problem.n),
+                     memory_of(blocks, product::kColumnPoints, operands.points, problem.n),
+                     memory_of(blocks, product::kRight, v.data, v.ld),
+                     std::make_shared<FamilyMemory>(blocks, product::kProduct, minus_nugget)});
   RunOptions options;
   options.values = {{covariance_times.name, &cross}};
   options.what = "multiply";
   options.progress = options_.progress;
-  RunReport report = run_use(problem, store, options);
-  unpack(store, product::kProduct, operands.y);
-  for (std::int64_t j = 0; j < operands.y.cols; ++j) {  // a product subtracts
-    double* column = operands.y.column(j);
-    std::transform(column, column + operands.y.rows, column, std::negate<>());
-  }
-  return report;
+  run_use(floor_of(problem, blocks), schedule, store, options);
+  unpack_negated(store, product::kProduct, operands.y);
 }
 
 RunReport TileFactor::multiply_covariance(const CovarianceTimes& operands) {
@@ -465,20 +405,13 @@ RunReport TileFactor::multiply_covariance(const CovarianceTimes& operands) {
   constexpr std::int64_t kColumnsMax = 256;  // generation is the lesser part
   const ProductProblem widest = product_problem(std::min(v.cols, kColumnsMax));
   const std::int64_t most = std::max<std::int64_t>(widest.columns, 1);
-  RunReport total;
   for (std::int64_t first = 0; first == 0 || first < v.cols; first += most) {
     ProductProblem problem = widest;
     problem.columns = std::min(most, v.cols - first);
-    RunReport report =
-        multiply_columns(problem, {points, parameters, v.block(0, first, v.rows, problem.columns),
-                                   y.block(0, first, y.rows, problem.columns)});
-    if (first == 0) {
-      total = std::move(report);
-    } else {
-      accumulate(total, report);
-    }
+    multiply_columns(problem, {points, parameters, v.block(0, first, v.rows, problem.columns),
+                               y.block(0, first, y.rows, problem.columns)});
   }
-  return total;
+  return take_report();
 }
 
 template RunReport TileFactor::sweep(Sweep, MatrixView<double>);

@@ -3,12 +3,10 @@
 //
 // Contract: what CholeskyFactor and CovarianceSolver share. `factor` may be called again with other
 // values. What a run leaves on the devices (tiles of the factor, coordinates) is where the next one
-// starts; plans are kept as long as they start from the same. Not thread-safe.
+// starts (Session). Not thread-safe.
 
-#include <deque>
 #include <memory>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "cholesky/covariance_product.hpp"
@@ -17,8 +15,7 @@
 #include "kernels/tile_norm.hpp"
 #include "kernels/tile_scales.hpp"
 #include "run/host_pinner.hpp"
-#include "run/run.hpp"
-#include "session/planned_run.hpp"
+#include "session/session.hpp"
 #include "store/memory_store.hpp"
 #include "strata/cholesky.hpp"
 
@@ -121,34 +118,27 @@ class TileFactor {
   void copy_columns(std::int64_t first, MatrixView<double> out);
 
  private:
-  struct SweepProblem {
-    SolveProblem solve;
-    Sweep direction;
-    bool operator==(const SweepProblem&) const = default;
-  };
-  using UseProblem = std::variant<SweepProblem, WhitenedProblem, InverseProblem, ProductProblem>;
-  /// A use of the factor that was planned, and from what it starts.
-  struct KeptPlan {
-    UseProblem problem;
-    PlannedRun planned;
-  };
-
   /// Tiles that are only on the devices go home. What a mixed factorization leaves there stays
   /// until it is asked for here.
   void bring_home();
   const FactorInfo& factor(MemoryStore& store, std::vector<OperationValues> values);
   /// The memory of the tiles as it is now.
   [[nodiscard]] FamilyHome home_of_tiles() const;
-  /// The plan of the factorization from what is on the devices now.
-  const PlannedRun& plan_of_factor();
-  const PlannedRun& plan_of_use(const UseProblem& problem);
+  [[nodiscard]] const BlockTable& blocks() const noexcept {
+    return session_.adopted().plan->schedule().blocks;
+  }
   [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
   [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;
   /// For `columns` columns of V, or as many of them as go at once.
   [[nodiscard]] ProductProblem product_problem(std::int64_t columns) const;
-  RunReport multiply_columns(const ProductProblem& problem, const CovarianceTimes& operands);
-  RunReport run_use(const UseProblem& problem, MemoryStore& store, const RunOptions& options);
-  RunOutcome run_keeping_factor(const Plan& plan, MemoryStore& store, const RunOptions& options);
+  void multiply_columns(const ProductProblem& problem, const CovarianceTimes& operands);
+  /// Runs what uses the factor; the report is the session's.
+  void run_use(std::int64_t floor_bytes, std::shared_ptr<const Schedule> schedule,
+               MemoryStore& store, const RunOptions& options,
+               std::shared_ptr<const Schedule> narrower = nullptr);
+  template <class Run>
+  void run_keeping_factor(const Run& run);
+  [[nodiscard]] RunReport take_report();
   void reserve_arenas(std::int64_t bytes);
   template <class T, class F>
   void visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory, F&& visit) const;
@@ -156,11 +146,8 @@ class TileFactor {
   void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
-  std::shared_ptr<DeviceSet> devices_;
+  Session session_;  ///< which has adopted the plan of the factorization
   CholeskyProblem problem_;
-  PlannedRun planned_;    ///< from empty devices
-  PlannedRun continued_;  ///< from what was there the last time; none yet: no plan
-  std::deque<KeptPlan> uses_;
   WhitenedProblem whitened_problem_;        ///< for which there is …
   std::shared_ptr<FamilyMemory> whitened_;  ///< … memory, if W has to leave the devices
   std::shared_ptr<FamilyMemory> tiles_;

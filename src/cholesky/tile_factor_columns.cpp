@@ -15,7 +15,8 @@ RunReport TileFactor::sum_inverse(std::int64_t first, std::int64_t column_tile,
   problem.first = first;
   problem.column_tile = column_tile;
   problem.columns = std::ssize(squares);
-  const BlockTable blocks = inverse_diagonal(problem).blocks;
+  auto schedule = std::make_shared<const Schedule>(inverse_diagonal(problem));
+  const BlockTable& blocks = schedule->blocks;
   const BlockSource zeros = [](const BlockExtent& x, std::byte* to) {
     std::fill_n(reinterpret_cast<double*>(to), x.rows * x.cols, 0.0);
   };
@@ -25,12 +26,12 @@ RunReport TileFactor::sum_inverse(std::int64_t first, std::int64_t column_tile,
   options.values = {{gemm.name, &scales_}};
   options.what = "inverse";
   options.progress = progress;
-  RunReport report = run_use(problem, store, options);
+  run_use(floor_of(problem, blocks), schedule, store, options);
   store.blocks().for_each(inverse::kSquares, [&](BlockId id) {
     const BlockExtent x = store.blocks().extent(id);
     std::copy_n(reinterpret_cast<const double*>(store.lend(id)), x.rows, squares.data() + x.row);
   });
-  return report;
+  return take_report();
 }
 
 }  // namespace strata

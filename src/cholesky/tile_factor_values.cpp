@@ -18,7 +18,7 @@ namespace strata {
 template <class T, class F>
 void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory,
                             F&& visit) const {
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockTable& blocks = this->blocks();
   const BlockId id(kMatrixFamily, r, c);
   if (blocks.bytes(id) == 0) return;
   const BlockExtent x = blocks.extent(id);
@@ -32,7 +32,7 @@ void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memo
 }
 
 std::vector<TileNorm> TileFactor::measured_norms() const {
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockTable& blocks = this->blocks();
   const std::int64_t rows = blocks.block_rows(kMatrixFamily);
   std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
   if (mixed_.empty()) return norms;
@@ -50,7 +50,7 @@ void TileFactor::copy_columns(std::int64_t first, MatrixView<double> out) {
           "there are no {} columns from {} on in a factor of order {}", out.cols, first,
           problem_.n);
   bring_home();
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockTable& blocks = this->blocks();
   for (std::int64_t j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, 0.0);
   std::vector<double> memory;
   for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
@@ -80,7 +80,7 @@ double TileFactor::smallest_pivot() {
 
 std::vector<TileNorm> TileFactor::kept_norms(std::int64_t order) {
   bring_home();
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockTable& blocks = this->blocks();
   const std::int64_t rows = (problem_.n + order - 1) / order;
   std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
   std::vector<std::int64_t> block_of(static_cast<std::size_t>(problem_.n));
@@ -111,7 +111,7 @@ std::vector<TileNorm> TileFactor::kept_norms(std::int64_t order) {
 
 std::vector<double> TileFactor::multiply(const std::vector<double>& v) {
   bring_home();
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockTable& blocks = this->blocks();
   std::vector<double> transposed(v.size(), 0.0);
   std::vector<double> product(v.size(), 0.0);
   // Each piece has elements of the result to itself, in a fixed order: the sums are the same on any
@@ -150,7 +150,7 @@ void TileFactor::copy_lower(MatrixView<T> out) {
   require(element_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
           ErrorKind::misuse, "cholesky", "a factor of order {} in {} does not fit {} by {}",
           problem_.n, to_string(problem_.precision), out.rows, out.cols);
-  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockTable& blocks = this->blocks();
   for (std::int64_t j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, T(0));
   std::vector<T> memory;
   for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {

@@ -30,8 +30,6 @@ struct SolveProblem {
   /// right-looking, with up to so many products in a task, which a GPU carries out in one launch.
   /// The order of the sums, and so every bit, is the same. For forward and backward sweeps.
   std::int64_t products_at_once = 0;
-
-  bool operator==(const SolveProblem&) const = default;
 };
 
 inline constexpr int kFactorFamily = 0;    ///< L

@@ -87,11 +87,7 @@ StreamedPrediction predict(const Model& model, const TargetSource& source,
     Prediction part = kriging.predict(piece, chunk);
     RunReport solve = std::exchange(part.solve, {});
     sink(piece, part);
-    if (out.targets == 0) {
-      out.solve = std::move(solve);
-    } else {
-      accumulate(out.solve, solve);
-    }
+    accumulate(out.solve, std::move(solve));
     out.targets += piece.size();
   }
   require(out.targets > 0, ErrorKind::misuse, kPredictWhere, "targets: 0 rows");

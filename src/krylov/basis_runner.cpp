@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "base/index.hpp"
 #include "kernels/panel.hpp"
-#include "run/run.hpp"
 #include "session/budget.hpp"
-#include "session/policy.hpp"
-#include "session/report.hpp"
 
 namespace strata {
 namespace {
@@ -104,7 +103,7 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
       given_(std::move(given)),
       options_(options),
       what_(what),
-      devices_(options_),
+      session_(options_),
       identities_{new_identity(), new_identity(), new_identity(), new_identity(),
                   new_identity(), new_identity(), new_identity(), new_identity(),
                   new_identity(), new_identity(), new_identity(), new_identity(),
@@ -122,6 +121,7 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
   }
   choose_slabs(block, rotated);
   make_memory();
+  session_.set_home([this](const BlockTable& blocks) { return store_of(blocks); });
 }
 
 /// A script that needs at least as much room as any that is run.
@@ -164,14 +164,14 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
 
 /// The fewest slabs with which a task of the widest script finds room, and the arenas for it.
 void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
-  const std::int64_t there = smallest_memory(devices_.machine());
+  const std::int64_t there = smallest_memory(session_.machine());
   const BasisScript script = widest_script(block, rotated);
   std::int64_t needed = 0;
   std::size_t count = 0;
   for (std::int64_t per_device = 1;; per_device *= 2) {
-    slabs_ = cut_into_slabs(a_, devices_.count(), per_device);
+    slabs_ = cut_into_slabs(a_, session_.devices().count(), per_device);
     if (right_.matrix != nullptr)
-      inverse_slabs_ = cut_into_slabs(*right_.matrix, devices_.count(), per_device);
+      inverse_slabs_ = cut_into_slabs(*right_.matrix, session_.devices().count(), per_device);
     choose_ghosts();
     BasisProblem widest = problem();
     widest.taken = 0;
@@ -185,12 +185,8 @@ void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
   }
   BasisProblem widest = problem();
   widest.taken = 0;
-  const Plan plan(std::make_shared<const Schedule>(basis_schedule(widest, script)),
-                  devices_.machine(), options_of(options_.policy));
-  for (int d = 0; d < devices_.count(); ++d) {
-    const std::int64_t arena = plan.layout().device(static_cast<std::size_t>(d)).arena_bytes;
-    (void)devices_.arena(d, std::min(there, arena + arena / 16 + kSlackBytes));
-  }
+  session_.reserve(std::array{basis_schedule(widest, script)},
+                   [](std::int64_t arena) { return arena / 16 + kSlackBytes; });
 }
 
 void BasisRunner::choose_ghosts() {
@@ -271,58 +267,18 @@ BasisProblem BasisRunner::problem() const {
           .columns = columns_,
           .element = format_.element,
           .wide_columns = format_.wide_columns,
-          .devices = devices_.count(),
+          .devices = session_.devices().count(),
           .identities = identities_};
 }
 
-PlannedRun BasisRunner::planned(const BasisProblem& of, const BasisScript& script,
-                                Residency start) const {
-  return make_planned_run(std::make_shared<const Schedule>(basis_schedule(of, script)),
-                          devices_.machine(), options_of(options_.policy),
-                          to_string(options_.policy), std::move(start));
-}
-
-/// The plan of a script from what the one before has left; where that leaves no place for it, what
-/// is only on the devices is brought home first.
-PlannedRun BasisRunner::plan_of(const BasisProblem& of, const BasisScript& script) {
-  try {
-    return planned(of, script, devices_.residency());
-  } catch (const Error& error) {
-    const Residency& there = devices_.residency();
-    if (error.kind() != ErrorKind::memory ||
-        !(there.only_here(identities_.vectors) || there.only_here(identities_.wide)))
-      throw;
-  }
-  bring_home();
-  return planned(of, script, devices_.residency());
-}
-
-void BasisRunner::bring_home() {
-  // In slots of the sizes that the last script had, which its other blocks have a say in.
-  last_problem_.stays = false;
-  Schedule nothing = basis_schedule(last_problem_, last_);
-  nothing.steps = 0;
-  const PlannedRun fetch = make_planned_run(std::make_shared<const Schedule>(std::move(nothing)),
-                                            devices_.machine(), options_of(options_.policy),
-                                            to_string(options_.policy), devices_.residency());
-  const std::unique_ptr<MemoryStore> store = store_of(fetch.plan->schedule().blocks, last_);
-  RunOptions options;
-  options.what = "fetch";
-  accumulate_with_trace(
-      report_, make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
-}
-
-std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
-                                                   const BasisScript& script) const {
+std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks) const {
   std::vector<std::shared_ptr<FamilyMemory>> families;
   for (int f = 0; f < basis::kFamilies; ++f) {
     const auto fixed = fixed_.find(f);
     families.push_back(fixed != fixed_.end() ? fixed->second
                                              : std::make_shared<FamilyMemory>(blocks, f));
   }
-  auto store = std::make_unique<MemoryStore>(blocks, std::move(families));
-  write_small(script, *store);
-  return store;
+  return std::make_unique<MemoryStore>(blocks, std::move(families));
 }
 
 /// What the host provides: coefficients of products, factors, columns.
@@ -397,7 +353,7 @@ void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
   for (const Span& span : trace.spans) {
     if (span.kind != SpanKind::compute) continue;
     const std::string& name = trace.operations[span.operation];
-    const double time = (span.end - span.begin) / devices_.count();
+    const double time = (span.end - span.begin) / session_.devices().count();
     double* part = nullptr;
     if (name == spmv.name || name.starts_with("halo")) part = &seconds.products;
     if (name == panel_update.name || name == panel_correct.name) part = &seconds.projections;
@@ -444,40 +400,35 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& asked, const Taken
   of.taken = taken.first;
   of.taken_count = taken.to.cols;
   of.taken_wide = taken.wide;
-  PlannedRun planned = plan_of(of, script);
-  const BlockTable& blocks = planned.plan->schedule().blocks;
-  planned.n = a_.rows;
-  planned.tile = std::int64_t{1} << slabs_.chunk_log2;
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  SessionRun wanted;
+  wanted.schedule = std::make_shared<const Schedule>(basis_schedule(of, script));
+  const BlockTable& blocks = wanted.schedule->blocks;
+  RunFigures& figures = wanted.figures;
+  figures.n = a_.rows;
+  figures.tile = std::int64_t{1} << slabs_.chunk_log2;
   for (const int f : {basis::kVectors, basis::kValues, basis::kColumns, basis::kStarts,
                       basis::kInverseValues, basis::kInverseColumns, basis::kInverseStarts,
                       basis::kWide, basis::kWideValues, basis::kWideInverseValues})
-    planned.host_bytes += blocks.total_bytes(f);
+    figures.host_bytes += blocks.total_bytes(f);
   for (int f = basis::kThree; f <= basis::kGiven; ++f) {
-    if (f != basis::kParts) planned.floor_bytes += blocks.total_bytes(f);
+    if (f != basis::kParts) figures.floor_bytes += blocks.total_bytes(f);
   }
-  planned.floor_bytes += blocks.total_bytes(basis::kWideThree);
+  figures.floor_bytes += blocks.total_bytes(basis::kWideThree);
   for (const auto& [f, memory] : fixed_) {
     const bool comes = scripts_ == 0 && f != basis::kVectors;
-    planned.floor_bytes += comes ? blocks.total_bytes(f) : 0;
+    figures.floor_bytes += comes ? blocks.total_bytes(f) : 0;
   }
-  const std::unique_ptr<MemoryStore> store = store_of(blocks, script);
+  figures.seconds = seconds_since(begin);
+  const std::unique_ptr<MemoryStore> store = store_of(blocks);
+  write_small(script, *store);
   RunOptions options;
   options.progress = options_.progress;
   options.what = what_;
-  RunOutcome outcome = strata::run(*planned.plan, devices_, *store, options);
-  add_seconds(script, outcome.trace);
-  RunReport report = make_report(planned, std::move(outcome.trace));
+  add_seconds(script, session_.run(wanted, *store, options).trace);
   const HaloTraffic halo = halo_traffic(of, script);
   halo_.exchanges += halo.exchanges;
   halo_.bytes += halo.bytes;
-  last_ = script;
-  last_problem_ = of;
-  if (scripts_++ == 0) {
-    report_ = std::move(report);
-  } else {
-    accumulate_with_trace(report_, report);
-  }
+  ++scripts_;
   std::vector<PanelSum> sums;
   for (std::size_t s = 0; s < script.sums.size(); ++s)
     sums.push_back(read_sum(*store, static_cast<std::int64_t>(s), script.sums[s]));

@@ -2,13 +2,12 @@
 // BasisRunner: the vectors of a Krylov method on the devices, and scripts that are run on them.
 //
 // Contract: V has one row for each row of a square sparse matrix and `columns` columns, zeros at
-// first but for those that the caller gives. Each script is planned, simulated and run by the
-// engine; V and the matrix stay on the devices between scripts where there is room
-// (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no
-// bit depends on them. With a right preconditioner A·M⁻¹ takes the place of A in all products, and
-// the last column of V is its work space. M⁻¹ is a matrix that lies on the devices as A does, or
-// the host multiplies by it: then a vector travels to the host and back. The reports of all runs
-// are added up. Throws as run() does.
+// first but for those that the caller gives. Each script is planned, simulated and run (Session); V
+// and the matrix stay on the devices between scripts where there is room. Slabs of rows are one for
+// each device, or as many more as the budget asks for; no bit depends on them. With a right
+// preconditioner A·M⁻¹ takes the place of A in all products, and the last column of V is its work
+// space. M⁻¹ is a matrix that lies on the devices as A does, or the host multiplies by it: then a
+// vector travels to the host and back. The reports of all runs are added up. Throws as run() does.
 
 #include <functional>
 #include <map>
@@ -19,8 +18,7 @@
 #include <vector>
 
 #include "krylov/basis_script.hpp"
-#include "run/device_set.hpp"
-#include "session/planned_run.hpp"
+#include "session/session.hpp"
 #include "store/memory_store.hpp"
 #include "strata/krylov.hpp"
 #include "strata/options.hpp"
@@ -83,10 +81,11 @@ class BasisRunner {
   [[nodiscard]] const RowSlabs& slabs() const noexcept { return slabs_; }
   /// What was exchanged by all scripts so far.
   [[nodiscard]] const HaloReport& halo() const noexcept { return halo_; }
-  [[nodiscard]] RunReport take_report() { return std::move(report_); }
+  [[nodiscard]] RunReport take_report() { return session_.take_report(); }
   /// Into the trace, behind the scripts so far.
   void note(std::string text) {
-    report_.trace.notes.push_back({report_.trace.seconds, std::move(text)});
+    Trace& trace = session_.report().trace;
+    trace.notes.push_back({trace.seconds, std::move(text)});
   }
   /// Seconds of all scripts so far; what the host does besides is not in them.
   [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return seconds_; }
@@ -97,8 +96,6 @@ class BasisRunner {
   void make_memory();
   [[nodiscard]] BasisScript widest_script(std::int64_t block, std::int64_t rotated) const;
   [[nodiscard]] BasisProblem problem() const;
-  [[nodiscard]] PlannedRun plan_of(const BasisProblem& of, const BasisScript& script);
-  void bring_home();
   /// Columns that are copied to the host behind a script, from `first` on; −1: none.
   struct Taken {
     std::int64_t first = -1;
@@ -106,22 +103,19 @@ class BasisRunner {
     bool wide = false;
   };
   std::vector<PanelSum> perform_by_parts(const BasisScript& script, const Taken& taken);
-  [[nodiscard]] std::unique_ptr<MemoryStore> store_of(const BlockTable& blocks,
-                                                      const BasisScript& script) const;
+  [[nodiscard]] std::unique_ptr<MemoryStore> store_of(const BlockTable& blocks) const;
   [[nodiscard]] BasisScript begun(const BasisScript& script) const;
   std::vector<PanelSum> perform(const BasisScript& asked, const Taken& taken);
   void write_small(const BasisScript& script, MemoryStore& store) const;
   void read_taken(MemoryStore& store, const Taken& taken) const;
   void add_seconds(const BasisScript& script, const Trace& trace);
-  [[nodiscard]] PlannedRun planned(const BasisProblem& of, const BasisScript& script,
-                                   Residency start) const;
 
   const SparseMatrix& a_;
   std::int64_t columns_;
   std::vector<GivenColumn> given_;
   Options options_;
   const char* what_;
-  DeviceSet devices_;
+  Session session_;
   BasisIdentities identities_;
   RightInverse right_;
   std::int64_t ghost_depth_;  ///< asked for
@@ -134,9 +128,6 @@ class BasisRunner {
   std::vector<float> values_, inverse_values_, ghost_values_;  ///< where V is in fp32
   /// Families that are the same in all scripts: V and what belongs to the matrices.
   std::map<int, std::shared_ptr<FamilyMemory>> fixed_;
-  BasisScript last_;  ///< the script that was run last
-  BasisProblem last_problem_;
-  RunReport report_;
   KrylovSeconds seconds_;
   std::int64_t scripts_ = 0;
 };

@@ -10,6 +10,8 @@
 #include "krylov/basis_script.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "base/check.hpp"
 #include "kernels/laset.hpp"
@@ -456,14 +458,17 @@ HaloTraffic halo_traffic(const BasisProblem& problem, const BasisScript& script)
 }
 
 Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) {
+  auto outline = std::make_shared<BasisScript>();
+  outline->actions = script.actions;
+  outline->coefficients = script.coefficients;
   Schedule schedule;
   schedule.devices = problem.devices;
   schedule.blocks = basis_blocks(problem, script);
   for (int f = 0; f < basis::kFamilies; ++f)
     schedule.operands.push_back(schedule.blocks.count(f) > 0 ? 1 : 0);
   schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? problem.taken_count : 0);
-  schedule.emit = [problem, &script](std::int64_t step, TaskList& tasks) {
-    Emitter(problem, script, tasks).emit(step);
+  schedule.emit = [problem, outline = std::move(outline)](std::int64_t step, TaskList& tasks) {
+    Emitter(problem, *outline, tasks).emit(step);
   };
   return schedule;
 }

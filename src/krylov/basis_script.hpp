@@ -214,7 +214,7 @@ struct HaloTraffic {
 /// The families of a script, in the order of their numbers.
 [[nodiscard]] BlockTable basis_blocks(const BasisProblem& problem, const BasisScript& script);
 
-/// Both outlive the schedule.
+/// What the problem points to outlives the schedule; it keeps no vector of the script.
 [[nodiscard]] Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script);
 
 }  // namespace strata

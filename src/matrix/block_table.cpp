@@ -99,6 +99,11 @@ void BlockTable::place(int f, std::uint64_t identity) {
   family.identity = identity;
 }
 
+bool BlockTable::operator==(const BlockTable& other) const {
+  return std::equal(entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(),
+                    [](const Entry& a, const Entry& b) { return a.family == b.family; });
+}
+
 std::int64_t BlockTable::column_bytes(BlockId id) const {
   return extent(id).rows * bytes_of(element(id));
 }

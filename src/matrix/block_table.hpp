@@ -63,6 +63,7 @@ struct BlockFamily {
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.
   std::vector<BlockExtent> listed{};
+  bool operator==(const BlockFamily&) const = default;
 };
 
 /// Names one block: family, block row, block column. 8 bytes, totally ordered.
@@ -148,6 +149,9 @@ class BlockTable {
 
   /// "A(3,1)": the family's name, block row and block column.
   [[nodiscard]] std::string name(BlockId id) const;
+
+  /// Whether all families are the same.
+  bool operator==(const BlockTable& other) const;
 
  private:
   struct Entry {

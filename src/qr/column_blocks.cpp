@@ -82,11 +82,7 @@ class ColumnBlocks {
   }
   [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
 
-  void add_report(const RunReport& report) {
-    if (reported_) return accumulate_with_trace(info_.report, report);
-    info_.report = report;
-    reported_ = true;
-  }
+  void add_report(RunReport report) { accumulate_with_trace(info_.report, std::move(report)); }
 
   void append_lengths(std::int64_t k, std::vector<double>& lengths) {
     TallProblem<T> problem(passes(k), options_, k * kWidth);
@@ -203,7 +199,6 @@ class ColumnBlocks {
   double orthogonality_ = 0;  ///< of the block in hand, …
   bool block_ok_ = false;     ///< … and whether that is as promised
   bool ok_ = true;
-  bool reported_ = false;
   QrInfo info_;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "base/index.hpp"
 #include "kernels/run_fused.hpp"
 #include "kernels/sketch.hpp"
@@ -412,9 +413,6 @@ std::vector<DeviceSite*> InPlacePasses<T>::sites() const {
 template <class T>
 RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<T>& data) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [](auto from) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  };
   bool planned = false;
   const std::shared_ptr<const CompiledPass> compiled = compile(problem, planned);
   const Plan& plan = *compiled->plan;
@@ -434,7 +432,7 @@ RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<
         return data.factor + (problem.pass == RowPass::orthogonal ? 0 : blocks.byte_offset(id));
     }
   });
-  const double planning = planned ? seconds(begin) : 0;
+  const double planning = planned ? seconds_since(begin) : 0;
   const Drained drained(lanes);
   IssuedProgram issued(program, lanes, IssuedProgram::Times::ends);
   staged.issue(issued);
@@ -448,21 +446,21 @@ RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<
                   blocks.capacity_bytes(rows::kParts), data.sum);
   else if (data.sum != nullptr)
     staged.take(rows::kSum, data.sum);
-  const double of_sums = seconds(sums_begin);
+  const double of_sums = seconds_since(sums_begin);
   if (data.maxima != nullptr && blocks.count(rows::kMaxima) > 0)
     take_maxima(blocks, staged, problem.n, data.maxima);
   if (problem.pass == RowPass::triangles) triangles_ = compiled;
   Trace trace = trace_of(issued, plan, queues);
   if (!late.empty()) add_sums_of_host(trace, late.size(), of_sums);
   trace.traffic = issued.traffic();
-  PlannedRun figures;
+  RunFigures figures;
   figures.n = problem.n;
   figures.tile = block_rows(problem);
   figures.policy = "none";
   figures.seconds = planning;
   RunReport report = make_report(plan, figures, std::move(trace));
   report.path = "in place";
-  report.seconds = seconds(begin);
+  report.seconds = seconds_since(begin);
   return report;
 }
 

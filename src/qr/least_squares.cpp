@@ -509,11 +509,7 @@ class LeastSquares {
     }
   }
 
-  void add_report(const RunReport& report) {
-    if (reported_) return accumulate_with_trace(info_.report, report);
-    info_.report = report;
-    reported_ = true;
-  }
+  void add_report(RunReport report) { accumulate_with_trace(info_.report, std::move(report)); }
 
   [[noreturn]] void complain() const {
     for (std::int64_t i = 0; i < a_.rows(); ++i) {
@@ -535,7 +531,6 @@ class LeastSquares {
   std::vector<int> lift_;                ///< and 2 to these, by which they are larger than given
   std::vector<Column> x_;                ///< of columns as they are scaled; zeros where dependent
   Gram r_;                               ///< the R that is told, of the same
-  bool reported_ = false;
   LeastSquaresInfo info_;
 };
 

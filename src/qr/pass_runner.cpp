@@ -30,13 +30,8 @@ void PassRunner<T>::run_pass(RowProblem problem, PassData<T> data) {
   data.meanwhile = std::exchange(meanwhile_, {});
   require(!progress_ || progress_({.what = "qr"}), ErrorKind::cancelled, "qr",
           "cancelled before pass {}", passes_ + 1);  // a short run does not ask
-  RunReport report = executor_->run(std::move(problem), data);
+  accumulate_with_trace(report_, executor_->run(std::move(problem), data));
   ++passes_;
-  if (std::exchange(reported_, true)) {
-    accumulate_with_trace(report_, report);
-  } else {
-    report_ = std::move(report);
-  }
 }
 
 template <class T>

@@ -96,10 +96,7 @@ class PassRunner {
 
   [[nodiscard]] int passes() const noexcept { return passes_; }
   /// What the passes since the last call did.
-  [[nodiscard]] RunReport take_report() {
-    reported_ = false;
-    return std::move(report_);
-  }
+  [[nodiscard]] RunReport take_report() { return std::exchange(report_, {}); }
 
  private:
   [[nodiscard]] std::int64_t cols() const { return executor_->cols(); }
@@ -127,7 +124,6 @@ class PassRunner {
   std::vector<std::byte> factors_;
   std::vector<double> scales_;
   RunReport report_;
-  bool reported_ = false;  ///< whether report_ is of a pass
   int passes_ = 0;
 };
 

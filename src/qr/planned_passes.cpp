@@ -4,16 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "qr/tsqr_passes.hpp"
-#include "run/run.hpp"
 #include "session/budget.hpp"
-#include "session/policy.hpp"
-#include "session/report.hpp"
 
 namespace strata {
 namespace {
@@ -85,12 +83,17 @@ PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options,
     : matrix_(matrix),
       widest_(of_matrix(widest, matrix)),
       options_(with_budget(options, widest_)),
-      devices_(options_),
+      session_(options_),
       identity_(new_identity()),
       tsqr_identity_(new_identity()) {
-  for (RowProblem& problem : widest_) problem.devices = devices_.count();
+  session_.set_home([this](const BlockTable& blocks) {
+    return std::make_unique<RowStore<T>>(
+        blocks, matrix_,
+        std::vector<std::shared_ptr<FamilyMemory>>(static_cast<std::size_t>(blocks.families())));
+  });
+  for (RowProblem& problem : widest_) problem.devices = session_.devices().count();
   const std::int64_t needed = smallest_budget_of(widest_);
-  const std::int64_t there = smallest_memory(devices_.machine());
+  const std::int64_t there = smallest_memory(session_.machine());
   require(needed <= there, ErrorKind::memory, "qr",
           "a device memory of {} ({} bytes) is too small for {} columns: blocks of {} rows need {} "
           "bytes at least",
@@ -101,13 +104,13 @@ template <class T>
 bool PlannedPasses<T>::can_form_streamed(int triangles) {
   const std::int64_t bytes = rows() * cols() * bytes_of(widest_[0].element);
   std::int64_t there = 0;
-  for (const DeviceModel& device : devices_.machine().devices) there += device.memory_bytes;
+  for (const DeviceModel& device : session_.machine().devices) there += device.memory_bytes;
   if (bytes <= there) return false;
   RowProblem widest = widest_[0];
   widest.pass = RowPass::form_gram;
   widest.stages.assign(static_cast<std::size_t>(triangles - 1), widest.factor);
   widest.beside = cols();
-  if (smallest_budget_bytes(row_pass(widest)) > smallest_memory(devices_.machine())) return false;
+  if (smallest_budget_bytes(row_pass(widest)) > smallest_memory(session_.machine())) return false;
   widest_[0] = std::move(widest);
   return true;
 }
@@ -119,18 +122,14 @@ void PlannedPasses<T>::begin(RowPass first) {
   block_elements_ =
       has_blocks_of_its_own(first)
           ? kPassBlockElements
-          : pass_block_elements(rows(), cols(), widest_[0].element, devices_.machine());
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(devices_.count()));
+          : pass_block_elements(rows(), cols(), widest_[0].element, session_.machine());
+  std::vector<Schedule> widest;
   for (RowProblem& problem : widest_) {
     problem.block_elements = block_elements_;
-    const Plan plan(std::make_shared<const Schedule>(row_pass(problem)), devices_.machine(),
-                    options_of(options_.policy));
-    for (std::size_t d = 0; d < bytes.size(); ++d)
-      bytes[d] = std::max(bytes[d], plan.layout().device(d).arena_bytes);
+    widest.push_back(row_pass(problem));
   }
+  session_.reserve(widest);
   if (tsqr_block_rows(cols()) == block_rows(widest_[0])) tsqr_identity_ = identity_;
-  for (std::size_t d = 0; d < bytes.size(); ++d)
-    (void)devices_.arena(static_cast<int>(d), bytes[d]);
 }
 
 /// A sketch behind another pass has V in blocks that no other pass uses. On GPUs, which want many
@@ -138,53 +137,22 @@ void PlannedPasses<T>::begin(RowPass first) {
 template <class T>
 RowProblem PlannedPasses<T>::completed(RowProblem problem) const {
   constexpr std::int64_t kGroupMax = 32;
-  problem.devices = devices_.count();
-  problem.wide_sums = wide_sums_of(options_.wide_sums, problem.n, devices_.machine());
+  problem.devices = session_.devices().count();
+  problem.wide_sums = wide_sums_of(options_.wide_sums, problem.n, session_.machine());
   problem.block_elements =
       has_blocks_of_its_own(problem.pass) ? kPassBlockElements : block_elements_;
   const bool same_blocks = problem.block_elements == block_elements_ && problem.beside <= problem.n;
   problem.identity = same_blocks ? identity_ : 0;
-  require(problem.identity != 0 || !devices_.residency().only_here(identity_), ErrorKind::misuse,
-          "qr", "V is on the devices in other blocks than those of this pass");
+  require(problem.identity != 0 || !session_.devices().residency().only_here(identity_),
+          ErrorKind::misuse, "qr", "V is on the devices in other blocks than those of this pass");
   if (!is_tsqr(problem.pass)) return problem;
   problem.identity = tsqr_identity_;
   problem.stays = problem.stays && tsqr_identity_ == identity_;
   const std::int64_t block = block_rows(problem) * problem.n * bytes_of(problem.element);
-  if (!devices_.all_on_host())
+  if (!session_.devices().all_on_host())
     problem.group =
-        std::clamp<std::int64_t>(smallest_memory(devices_.machine()) / (8 * block), 1, kGroupMax);
+        std::clamp<std::int64_t>(smallest_memory(session_.machine()) / (8 * block), 1, kGroupMax);
   return problem;
-}
-
-/// The plan of a pass from what the one before has left; where that leaves no place for another
-/// pass, what is only on the devices is brought home first.
-template <class T>
-PlannedRun PlannedPasses<T>::plan_of(const RowProblem& problem, std::optional<RunReport>& fetched) {
-  const auto planned = [&](const RowProblem& of) {
-    return make_planned_run(std::make_shared<const Schedule>(row_pass(of)), devices_.machine(),
-                            options_of(options_.policy), to_string(options_.policy),
-                            devices_.residency());
-  };
-  try {
-    return planned(problem);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::memory || !devices_.residency().only_here(identity_)) throw;
-  }
-  // In slots of the sizes that the last pass had, which its other blocks have a say in.
-  RowProblem last = last_;
-  last.stays = false;
-  Schedule nothing = row_pass(last);
-  nothing.steps = 0;
-  const PlannedRun fetch = make_planned_run(std::make_shared<const Schedule>(std::move(nothing)),
-                                            devices_.machine(), options_of(options_.policy),
-                                            to_string(options_.policy), devices_.residency());
-  RowStore<T> store(fetch.plan->schedule().blocks, matrix_,
-                    std::vector<std::shared_ptr<FamilyMemory>>(
-                        static_cast<std::size_t>(fetch.plan->schedule().blocks.families())));
-  RunOptions options;
-  options.what = "fetch";
-  fetched = make_report(fetch, strata::run(*fetch.plan, devices_, store, options).trace);
-  return planned(problem);
 }
 
 /// What the host wants of family kSum; the triangles of TSQR are kept.
@@ -213,14 +181,14 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   const bool first = block_elements_ == 0;
   if (first) begin(asked.pass);
   const RowProblem problem = completed(std::move(asked));
-  std::optional<RunReport> fetched;
-  PlannedRun planned = plan_of(problem, fetched);
-  const BlockTable& blocks = planned.plan->schedule().blocks;
-  planned.n = problem.n;
-  planned.tile = block_rows(problem);
-  planned.floor_bytes = floor_of(problem, blocks, first);
-  planned.host_bytes = blocks.total_bytes(rows::kSum) + blocks.total_bytes(rows::kMaxima);
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  SessionRun pass;
+  pass.schedule = std::make_shared<const Schedule>(row_pass(problem));
+  const BlockTable& blocks = pass.schedule->blocks;
+  pass.figures.n = problem.n;
+  pass.figures.tile = block_rows(problem);
+  pass.figures.floor_bytes = floor_of(problem, blocks, first);
+  pass.figures.host_bytes = blocks.total_bytes(rows::kSum) + blocks.total_bytes(rows::kMaxima);
+  pass.figures.seconds = seconds_since(start);
   std::vector<std::shared_ptr<FamilyMemory>> families{nullptr};
   for (int f = rows::kScales; f < blocks.families(); ++f) {
     if (f == rows::kBeside) {
@@ -246,18 +214,11 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   RunOptions options;
   options.progress = options_.progress;
   options.what = "qr";
-  RunOutcome outcome = strata::run(*planned.plan, devices_, store, options);
-  RunReport report = make_report(planned, std::move(outcome.trace));
-  if (fetched) {
-    fetched->n = report.n;
-    fetched->tile = report.tile;
-    accumulate_with_trace(*fetched, report);
-    report = std::move(*fetched);
-  }
-  last_ = problem;
-  if (problem.pass == RowPass::orthogonal && tsqr_identity_ != identity_)
-    identity_ = new_identity();  // blocks of other passes are those of V before it
-  if (replaced) identity_ = tsqr_identity_ = new_identity();  // the devices have what was V
+  (void)session_.run(pass, store, options);
+  // Blocks of other passes are those of V before it; or the devices have what was V.
+  const bool others = problem.pass == RowPass::orthogonal && tsqr_identity_ != identity_;
+  if (others || replaced) session_.devices().forget(std::exchange(identity_, new_identity()));
+  if (replaced) tsqr_identity_ = identity_;
   if ((replaced || writes_matrix(problem.pass)) && matrix_.to.data != nullptr) {
     matrix_.from = {.view = matrix_.to};
     if (matrix_.to_beside.data != nullptr) matrix_.beside = {.view = matrix_.to_beside};
@@ -268,7 +229,7 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     store.read(BlockId(rows::kMaxima, b, 0), reinterpret_cast<std::byte*>(of_block.data()));
     keep_larger(of_block, data.maxima);
   }
-  return report;
+  return session_.take_report();
 }
 
 template class PlannedPasses<double>;

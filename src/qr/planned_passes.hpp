@@ -1,17 +1,15 @@
 #pragma once
 // PlannedPasses: passes over a tall matrix in host memory, or in a mapped file, by the engine.
 //
-// Contract: as pass_executor.hpp. Each pass is planned, simulated and run; V stays on the devices
-// between passes where there is room (Residency). The reports are those of the runs.
+// Contract: as pass_executor.hpp. Each pass is planned, simulated and run (Session); V stays on the
+// devices between passes where there is room. The reports are those of the runs.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "qr/pass_executor.hpp"
 #include "qr/row_store.hpp"
-#include "run/device_set.hpp"
-#include "session/planned_run.hpp"
+#include "session/session.hpp"
 
 namespace strata {
 
@@ -47,16 +45,14 @@ class PlannedPasses final : public PassExecutor<T> {
   void begin(RowPass first);
   [[nodiscard]] RowProblem completed(RowProblem problem) const;
   void take_sums(const BlockTable& blocks, RowStore<T>& store, const PassData<T>& data, bool tsqr);
-  [[nodiscard]] PlannedRun plan_of(const RowProblem& problem, std::optional<RunReport>& fetched);
 
   TallColumns<T> matrix_;
   std::vector<RowProblem> widest_;
   Options options_;
-  DeviceSet devices_;
+  Session session_;
   std::int64_t block_elements_ = 0;  ///< 0: no pass has been run
   std::uint64_t identity_;
   std::uint64_t tsqr_identity_;       ///< of V in other blocks, where those of TSQR are
-  RowProblem last_;                   ///< the pass that was run last
   std::vector<std::byte> triangles_;  ///< of TSQR, node by node
 };
 

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "qr/methods.hpp"
 #include "qr/planned_passes.hpp"
 #include "session/planned_run.hpp"
@@ -108,10 +109,9 @@ QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowPro
   for (std::size_t pass = 0; pass < passes.size(); ++pass) {
     const RowProblem& problem = passes[pass];
     const auto begin = std::chrono::steady_clock::now();
-    PlannedRun planned = make_planned_run(schedule(problem), machine, of_policy,
-                                          to_string(options.run.policy), std::move(residency));
-    planned.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    PlannedRun planned =
+        make_planned_run(schedule(problem), machine, options.run.policy, std::move(residency));
+    planned.seconds = seconds_since(begin);
     planned.n = problem.n;
     planned.tile = block_rows(problem);
     planned.floor_bytes = floor_of(problem, planned.plan->schedule().blocks, pass == 0);
@@ -122,11 +122,7 @@ QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowPro
     RunReport report = make_simulated_report(std::move(planned));
     plan.passes.push_back(
         {name_of(problem), report.planned_traffic, report.predicted_seconds.value_or(0)});
-    if (pass == 0) {
-      plan.report = std::move(report);
-    } else {
-      accumulate_with_trace(plan.report, report);
-    }
+    accumulate_with_trace(plan.report, std::move(report));
   }
   return plan;
 }

@@ -1,5 +1,7 @@
 #include "schedule/task.hpp"
 
+#include <tuple>
+
 #include "base/check.hpp"
 
 namespace strata {
@@ -75,6 +77,24 @@ Elements elements_of(const BlockTable& blocks, const Task& task,
   for (int i = 0; i < task.operation->operands; ++i)
     elements.push_back(blocks.element(operands[static_cast<std::size_t>(i)].id));
   return elements;
+}
+
+bool same_work(const Schedule& a, const Schedule& b) {
+  const auto shape = [](const Schedule& of) {
+    return std::tie(of.devices, of.steps, of.coarse_slots, of.own_places, of.resident, of.operands,
+                    of.blocks);
+  };
+  if (shape(a) != shape(b)) return false;
+  TaskList of_a;
+  TaskList of_b;
+  for (std::int64_t step = 0; step < a.steps; ++step) {
+    of_a.clear();
+    of_b.clear();
+    a.emit(step, of_a);
+    b.emit(step, of_b);
+    if (of_a != of_b) return false;
+  }
+  return true;
 }
 
 }  // namespace strata

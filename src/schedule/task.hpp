@@ -41,6 +41,7 @@ struct TaskOperand {
 
   TaskOperand() = default;
   TaskOperand(BlockId block, Hint hints = Hint::none) : id(block), hint(hints) {}
+  bool operator==(const TaskOperand&) const = default;
 };
 
 struct Task {
@@ -73,6 +74,7 @@ struct Task {
   /// it, if that is more than its own rate over the device's. Only predictions read it.
   double share = 0;
 
+  bool operator==(const Task&) const = default;
   [[nodiscard]] std::size_t operand_count() const noexcept {
     return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands) +
            more_written + more_read;
@@ -117,6 +119,7 @@ class TaskList {
   [[nodiscard]] std::span<TaskOperand> operands(const Task& task) noexcept {
     return {operands_.data() + task.first, task.operand_count()};
   }
+  bool operator==(const TaskList&) const = default;
 
  private:
   std::vector<Task> tasks_;
@@ -160,5 +163,9 @@ struct Schedule {
   /// Appends the tasks of one step, 0 <= step < steps.
   std::function<void(std::int64_t step, TaskList& tasks)> emit;
 };
+
+/// Whether both have the same blocks and the same tasks, so that a plan of one is a plan of the
+/// other. Emits the tasks of both, as far as they agree.
+[[nodiscard]] bool same_work(const Schedule& a, const Schedule& b);
 
 }  // namespace strata

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "session/policy.hpp"
+
 namespace strata {
 
 PlannedRun make_planned_run(std::shared_ptr<const Schedule> schedule, const Machine& machine,
@@ -13,6 +15,12 @@ PlannedRun make_planned_run(std::shared_ptr<const Schedule> schedule, const Mach
   planned.policy = std::move(policy);
   planned.considered = 1;
   return planned;
+}
+
+PlannedRun make_planned_run(std::shared_ptr<const Schedule> schedule, const Machine& machine,
+                            Policy policy, Residency start) {
+  return make_planned_run(std::move(schedule), machine, options_of(policy), to_string(policy),
+                          std::move(start));
 }
 
 }  // namespace strata

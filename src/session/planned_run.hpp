@@ -12,30 +12,26 @@
 
 namespace strata {
 
-struct PlannedRun {
+/// What is told of a run beside what its plan says.
+struct RunFigures {
+  std::int64_t n = 0;                         ///< order of the problem, …
+  std::int64_t tile = 0;                      ///< … and of its tiles
+  std::string policy{};                       ///< "v3", "opt column", "opt super_tile(8)"
+  double seconds = 0;                         ///< of planning, with what the search for it took
+  std::optional<double> predicted_seconds{};  ///< of the run, by simulation
+  std::int64_t floor_bytes = 0;               ///< the least that any schedule could move
+  std::int64_t host_bytes = 0;                ///< of the problem in host memory
+  bool in_core = false;                       ///< the matrix is one tile
+};
+
+struct PlannedRun : RunFigures {
   std::unique_ptr<Plan> plan;
-  std::int64_t n = 0;                       ///< order of the problem, …
-  std::int64_t tile = 0;                    ///< … and of its tiles
-  std::string policy;                       ///< "v3", "opt column", "opt super_tile(8)"
-  double seconds = 0;                       ///< of planning, with what the search for it took
-  std::optional<double> predicted_seconds;  ///< of the run, by simulation
   /// The simulated run itself, until `let_go_of_trace()`.
   Trace simulated;
-  std::int64_t floor_bytes = 0;  ///< the least that any schedule could move
-  std::int64_t host_bytes = 0;   ///< of the problem in host memory
-  bool in_core = false;          ///< the matrix is one tile
-  int considered = 0;            ///< plans among which this one was chosen, itself included
+  int considered = 0;  ///< plans among which this one was chosen, itself included
 
   /// The simulated spans take up to 72 MB; the figures stay.
   void let_go_of_trace() { simulated = {}; }
-
-  /// Takes n, tile, host_bytes and in_core of a plan for the same problem in the same host memory.
-  void take_figures_of(const PlannedRun& other) {
-    n = other.n;
-    tile = other.tile;
-    host_bytes = other.host_bytes;
-    in_core = other.in_core;
-  }
 };
 
 /// Plans and simulates a schedule in one pass; `plan`, `policy`, `predicted_seconds`, `simulated`
@@ -43,5 +39,9 @@ struct PlannedRun {
 [[nodiscard]] PlannedRun make_planned_run(std::shared_ptr<const Schedule> schedule,
                                           const Machine& machine, const PlanOptions& options,
                                           std::string policy, Residency start = {});
+/// The same as a policy asks for it.
+[[nodiscard]] PlannedRun make_planned_run(std::shared_ptr<const Schedule> schedule,
+                                          const Machine& machine, Policy policy,
+                                          Residency start = {});
 
 }  // namespace strata

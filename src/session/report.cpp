@@ -5,36 +5,32 @@
 
 namespace strata {
 
-RunReport make_report(const PlannedRun& planned, Trace trace) {
-  return make_report(*planned.plan, planned, std::move(trace));
-}
-
-RunReport make_report(const Plan& plan, const PlannedRun& planned, Trace trace) {
+RunReport make_report(const Plan& plan, const RunFigures& figures, Trace trace) {
   RunReport report;
-  report.n = planned.n;
-  report.tile = planned.tile;
-  report.path = planned.in_core ? "in-core" : plan.schedule().resident ? "resident" : "planned";
-  report.policy = planned.policy;
+  report.n = figures.n;
+  report.tile = figures.tile;
+  report.path = figures.in_core ? "in-core" : plan.schedule().resident ? "resident" : "planned";
+  report.policy = figures.policy;
   for (int d = 0; d < plan.schedule().devices; ++d)
     report.devices.push_back(plan.machine().devices[static_cast<std::size_t>(d)].name);
   report.compute_queues = plan.layout().device(0).compute_queues;
   report.seconds = trace.seconds;
-  report.plan_seconds = planned.seconds;
-  report.predicted_seconds = planned.predicted_seconds;
-  report.host_bytes = planned.host_bytes;
+  report.plan_seconds = figures.seconds;
+  report.predicted_seconds = figures.predicted_seconds;
+  report.host_bytes = figures.host_bytes;
   report.flops = plan.totals().flops;
   report.tasks = plan.totals().tasks;
   report.peak_device_bytes = plan.layout().arena_bytes();
   report.traffic = trace.traffic;
   static_cast<Traffic&>(report.planned_traffic) = plan.totals().traffic;
-  report.planned_traffic.floor_bytes = planned.floor_bytes;
+  report.planned_traffic.floor_bytes = figures.floor_bytes;
   report.trace = std::move(trace);
   return report;
 }
 
 RunReport make_simulated_report(PlannedRun planned) {
   Trace trace = std::move(planned.simulated);
-  RunReport report = make_report(planned, std::move(trace));
+  RunReport report = make_report(*planned.plan, planned, std::move(trace));
   report.seconds = 0;
   return report;
 }
@@ -90,9 +86,17 @@ void append(Trace& total, const Trace& part) {
   total.seconds = begin + part.seconds;
 }
 
-}  // namespace
+/// Whether the part was the first, which is then the total.
+bool take_first(RunReport& total, RunReport& part) {
+  if (!total.path.empty()) return false;
+  std::vector<TraceNote> notes = std::move(total.trace.notes);
+  total = std::move(part);
+  total.trace.notes.insert(total.trace.notes.begin(), notes.begin(), notes.end());
+  return true;
+}
 
-void accumulate(RunReport& total, const RunReport& part) {
+/// All but the traces.
+void add_figures(RunReport& total, const RunReport& part) {
   total.seconds += part.seconds;
   total.plan_seconds += part.plan_seconds;
   if (total.predicted_seconds && part.predicted_seconds) {
@@ -108,8 +112,15 @@ void accumulate(RunReport& total, const RunReport& part) {
   total.planned_traffic.floor_bytes += part.planned_traffic.floor_bytes;
 }
 
-void accumulate_with_trace(RunReport& total, const RunReport& part) {
-  accumulate(total, part);
+}  // namespace
+
+void accumulate(RunReport& total, RunReport part) {
+  if (!take_first(total, part)) add_figures(total, part);
+}
+
+void accumulate_with_trace(RunReport& total, RunReport part) {
+  if (take_first(total, part)) return;
+  add_figures(total, part);
   append(total.trace, part.trace);
 }
 

@@ -15,16 +15,15 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "base/host_memory.hpp"
 #include "device/device_host.hpp"
 #include "kernels/front.hpp"
 #include "kernels/front_program.hpp"
 #include "kernels/front_sweep.hpp"
 #include "kernels/potrf.hpp"
-#include "run/run.hpp"
 #include "schedule/fixed_places.hpp"
 #include "session/budget.hpp"
-#include "session/policy.hpp"
 #include "session/report.hpp"
 #include "sparse/entry_checks.hpp"
 #include "sparse/error_places.hpp"
@@ -200,9 +199,9 @@ FrontBatch::FrontBatch(SparseAnalysis analysis, const SparseMatrix& pattern, std
   for (FactorInfo& info : infos_) info.ok = false;
   if (count == 0 || pattern.rows == 0) return;
   one_ = std::make_unique<OneMatrix>(analysis_, pattern);
-  devices_ = std::make_unique<DeviceSet>(options_);
-  const bool on_gpu = devices_->count() == 1 && !devices_->all_on_host();
-  if (!(devices_->count() == 1 && stays.value_or(on_gpu) && take_resident())) plan();
+  session_ = std::make_unique<Session>(options_);
+  const bool on_gpu = session_->devices().count() == 1 && !session_->devices().all_on_host();
+  if (!(session_->devices().count() == 1 && stays.value_or(on_gpu) && take_resident())) plan();
 }
 
 bool FrontBatch::take_resident() {
@@ -211,23 +210,23 @@ bool FrontBatch::take_resident() {
   constexpr std::int64_t kAtOnce = std::int64_t{128} << 20;
   sweep_group_ = std::clamp<std::int64_t>(kAtOnce / (n * columns * kDouble), 1, count_);
   const std::int64_t sweeps = 2 * sweep_group_ * n * columns * kDouble + n * 4 + 4096;
-  if (count_ * one_->bytes() > smallest_memory(devices_->machine())) return false;
+  if (count_ * one_->bytes() > smallest_memory(session_->machine())) return false;
   Schedule schedule = batch_schedule(*one_, count_, count_, 1);
   schedule.resident = true;
   keep_for_solves(schedule.blocks);
   schedule_ = std::make_shared<const Schedule>(std::move(schedule));
-  if (fixed_places_bytes(*schedule_).front() + sweeps > smallest_memory(devices_->machine()))
+  if (fixed_places_bytes(*schedule_).front() + sweeps > smallest_memory(session_->machine()))
     return false;
   resident_ = std::make_unique<ResidentRun>(
-      schedule_, devices_->machine(), devices_->backend(),
-      choose_all_devices(options_.devices).front().indices.front(), devices_->device(0));
+      schedule_, session_->machine(), session_->devices().backend(),
+      choose_all_devices(options_.devices).front().indices.front(), session_->devices().device(0));
   return true;
 }
 
 void FrontBatch::plan() {
-  const int devices = devices_->count();
+  const int devices = session_->devices().count();
   std::int64_t group = 1;
-  if (devices_->all_on_host()) {
+  if (session_->devices().all_on_host()) {
     // No more memory than the queues need, as of a factorization by itself.
     if (options_.device_memory_bytes == 0) {
       const std::int64_t there = available_host_memory() / (2 * devices);
@@ -237,29 +236,28 @@ void FrontBatch::plan() {
       options_.device_memory_bytes =
           std::max(std::min(enough, there),
                    smallest_budget_bytes(batch_schedule(*one_, count_, 1, devices)));
-      devices_ = std::make_unique<DeviceSet>(options_);
+      session_ = std::make_unique<Session>(options_);
     }
   } else {
     // Room for some while those before go home and those behind arrive.
     constexpr std::int64_t kParts = 6;
-    const std::int64_t room = smallest_memory(devices_->machine()) / kParts / one_->bytes();
+    const std::int64_t room = smallest_memory(session_->machine()) / kParts / one_->bytes();
     group = std::clamp<std::int64_t>(room, 1, (count_ + devices - 1) / devices);
   }
   schedule_ = std::make_shared<const Schedule>(batch_schedule(*one_, count_, group, devices));
   const std::int64_t needed = smallest_budget_bytes(*schedule_);
-  const std::int64_t there = smallest_memory(devices_->machine());
+  const std::int64_t there = smallest_memory(session_->machine());
   require(
       needed <= there, ErrorKind::memory, kFactorWhere,
       "a device memory of {} bytes is too small for one matrix of this batch: it needs {} bytes",
       there, needed);
-  planned_ = make_planned_run(schedule_, devices_->machine(), options_of(options_.policy),
-                              to_string(options_.policy));
-  planned_.n = pattern_.rows;
-  planned_.floor_bytes = schedule_->blocks.total_bytes(fronts::kPanels) +
-                         schedule_->blocks.total_bytes(fronts::kValues);
-  planned_.host_bytes = planned_.floor_bytes + schedule_->blocks.total_bytes(fronts::kStructure);
-  planned_.let_go_of_trace();
-  check_host_memory(planned_, options_, kFactorWhere);
+  PlannedRun planned = make_planned_run(schedule_, session_->machine(), options_.policy);
+  planned.n = pattern_.rows;
+  planned.floor_bytes = schedule_->blocks.total_bytes(fronts::kPanels) +
+                        schedule_->blocks.total_bytes(fronts::kValues);
+  planned.host_bytes = planned.floor_bytes + schedule_->blocks.total_bytes(fronts::kStructure);
+  check_host_memory(planned, options_, kFactorWhere);
+  session_->adopt(std::move(planned));
   panels_ = std::make_shared<FamilyMemory>(schedule_->blocks, fronts::kPanels);
 }
 
@@ -311,7 +309,7 @@ void FrontBatch::factor(MatrixView<const double> values, double shift) {
 /// What lies in memory of the device is taken as it is; of a device of the host that stands for one
 /// in tests, nothing does.
 bool FrontBatch::reaches(const double* first, std::int64_t count) const {
-  return !devices_->all_on_host() && resident_->reaches(first, count * kDouble);
+  return !session_->devices().all_on_host() && resident_->reaches(first, count * kDouble);
 }
 
 /// Values that lie in memory of the device, by one launch; null: the shift is there.
@@ -321,7 +319,7 @@ void FrontBatch::load_values(Queue& queue, std::span<const PlacedBlock> blocks,
   for (const PlacedBlock& block : blocks) {
     if (shift != nullptr)
       ResidentRun::send(queue, block.data + values.rows * kDouble,
-                        std::as_bytes(std::span(shift, 1)), devices_->ring(0, 0));
+                        std::as_bytes(std::span(shift, 1)), session_->devices().ring(0, 0));
     // The view of an operand that other operations write.
     auto* column = const_cast<double*>(values.column(block.id.row()));
     views.insert(views.end(), {{block.data, 1, values.rows, 1, 0, 0, Element::fp64},
@@ -346,19 +344,19 @@ void FrontBatch::run_resident(MatrixView<const double> values, double shift) {
     return mine;
   };
   Trace trace;
-  const auto ring = [this](int) -> PinnedRing& { return devices_->ring(0, 0); };
+  const auto ring = [this](int) -> PinnedRing& { return session_->devices().ring(0, 0); };
   trace.seconds = resident_->run({&store, ring, load});
   shift_there_ = shift;
   trace.traffic = resident_->traffic();
   read_statuses(*status);
-  PlannedRun figures;
+  RunFigures figures;
   figures.n = pattern_.rows;
   figures.policy = "none";
   report_ = make_report(resident_->plan(), figures, std::move(trace));
-  report_.devices = {devices_->device(0).description().name};
+  report_.devices = {session_->devices().device(0).description().name};
   report_.flops = one_->flops * static_cast<double>(count_);
   report_.tasks = 1;
-  report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report_.seconds = seconds_since(start);
 }
 
 void FrontBatch::run_planned(MatrixView<const double> values, double shift) {
@@ -371,8 +369,10 @@ void FrontBatch::run_planned(MatrixView<const double> values, double shift) {
   RunOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
-  RunOutcome outcome = run(*planned_.plan, *devices_, store, run_options);
-  report_ = make_report(planned_, std::move(outcome.trace));
+  SessionRun wanted;
+  wanted.schedule = schedule_;
+  (void)session_->run(wanted, store, run_options);
+  report_ = session_->take_report();
   read_statuses(*status);
 }
 
@@ -412,7 +412,7 @@ void FrontBatch::make_sweep_memory() {
   if (x_.bytes() > 0) return;
   const std::int64_t n = pattern_.rows;
   const std::int64_t bytes = sweep_group_ * n * sweep_columns(one_->program) * kDouble;
-  Device& device = devices_->device(0);
+  Device& device = session_->devices().device(0);
   Buffer order = device.allocate(n * std::int64_t{sizeof(std::int32_t)});
   b_ = device.allocate(bytes);
   resident_->queue().copy(order.data(), analysis_.order.data(), order.bytes(),

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "base/work_crew.hpp"
-#include "run/device_set.hpp"
 #include "run/resident_run.hpp"
-#include "session/planned_run.hpp"
+#include "session/session.hpp"
 #include "store/memory_store.hpp"
 #include "strata/sparse_batch.hpp"
 
@@ -60,14 +59,13 @@ class FrontBatch {
   std::int64_t count_;
   Options options_;
   std::unique_ptr<OneMatrix> one_;  // null where there is nothing to factor
-  std::unique_ptr<DeviceSet> devices_;
+  std::unique_ptr<Session> session_;
   std::shared_ptr<const Schedule> schedule_;
   std::unique_ptr<ResidentRun> resident_;  // released before the devices, as are buffers
   std::optional<double> shift_there_;      // of all matrices, on the device
   std::mutex one_at_a_time_;               // solves there use one queue and one memory
   Buffer x_, b_, order_;
   std::int64_t sweep_group_ = 1;  // matrices at once
-  PlannedRun planned_;
   std::shared_ptr<FamilyMemory> panels_;
   bool complete_ = false;
   std::vector<FactorInfo> infos_;

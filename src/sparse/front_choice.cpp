@@ -258,8 +258,7 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
           "a device memory of {} ({} bytes) is too small for this factorization: its largest task "
           "needs {} bytes",
           format_bytes(there), there, needed);
-  PlannedRun planned =
-      make_planned_run(schedule, machine, options_of(options.policy), to_string(options.policy));
+  PlannedRun planned = make_planned_run(schedule, machine, options.policy);
   planned.n = std::ssize(analysis.order);
   planned.host_bytes = host_bytes_of(planned, analysis, asked.inverse);
   // Values in and the factor out.

@@ -11,17 +11,16 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "base/host_memory.hpp"
 #include "device/device_host.hpp"
 #include "kernels/front.hpp"
 #include "kernels/front_program.hpp"
 #include "kernels/potrf.hpp"
-#include "run/run.hpp"
 #include "scalar/double_double.hpp"
 #include "scalar/log_sum.hpp"
 #include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
-#include "session/policy.hpp"
 #include "session/report.hpp"
 #include "sparse/error_places.hpp"
 #include "sparse/front_schedule.hpp"
@@ -101,7 +100,7 @@ void FrontFactor::check_home() {
 }
 
 void FrontFactor::reserve() {
-  if (planned_.plan == nullptr) check_home();
+  if (session_ == nullptr) check_home();
   panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
 }
 
@@ -124,10 +123,10 @@ Options FrontFactor::with_budget() const {
 
 /// All that were asked for, or of GPUs and CPUs those that are sooner alone.
 void FrontFactor::choose_devices(const SparseMatrix& a) {
-  if (devices_ == nullptr || options_.devices != asked_.run.devices)
+  if (session_ == nullptr || options_.devices != asked_.run.devices)
     open_devices(asked_.run.devices);
   if (asked_.batches) return;
-  const auto kind = sooner_alone(analysis_, a, devices_->machine(), asked_);
+  const auto kind = sooner_alone(analysis_, a, session_->machine(), asked_);
   if (!kind) return;
   std::vector<std::string> texts;
   for (const DeviceChoice& choice : choose_all_devices(options_.devices))
@@ -138,13 +137,13 @@ void FrontFactor::choose_devices(const SparseMatrix& a) {
 
 /// When those of before have given their memory back.
 void FrontFactor::open_devices(const std::string& text) {
-  devices_.reset();
+  session_.reset();
   const bool others = std::exchange(options_.devices, text) != text;
   if (others && !sizes_of_caller_) {
     choose_sizes();
     begin();
   }
-  devices_ = std::make_unique<DeviceSet>(with_budget());
+  session_ = std::make_unique<Session>(with_budget());
 }
 
 /// Plans for a matrix whose entries stand elsewhere than those of the last. What fails here leaves
@@ -156,7 +155,6 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   opened_tried_ = false;
   streamed_.reset();
   homes_.reset();
-  planned_ = {};
   panels_.reset();
   sweeps_.reset();
   resident_.reset();
@@ -169,25 +167,24 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   if (adopted_) begin();
   adopted_ = false;
   choose_devices(a);
-  const Machine& machine = devices_->machine();
+  const Machine& machine = session_->machine();
   if (take_resident(a)) {
     arrangement_ = arrangement_of(a, *crew_);
     return;
   }
   require(sizes_.batch == 0, ErrorKind::memory, kFactorWhere,
           "level batches are for one device that holds all blocks: {} devices of {} bytes",
-          devices_->count(), smallest_memory(machine));
+          session_->devices().count(), smallest_memory(machine));
   SparseAnalysis whole = analysis_;
   layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, machine);
   if (layout_->ranges) whole_analysis_ = std::move(whole);
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, asked_);
   planned.tile = sizes_.tile;
-  planned.let_go_of_trace();
   check_host_memory(planned, options_, kFactorWhere, beside_factor(asked_.inverse));
-  planned_ = std::move(planned);
+  session_->adopt(std::move(planned));
   reserve();
-  homes_ = std::make_unique<FrontHomes>(*layout_, panels_, *devices_, *planned_.plan,
-                                        options_.host_pinning);
+  homes_ = std::make_unique<FrontHomes>(*layout_, panels_, session_->devices(),
+                                        *session_->adopted().plan, options_.host_pinning);
   arrangement_ = arrangement_of(a, *crew_);
 }
 
@@ -195,18 +192,18 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
 bool FrontFactor::take_resident(const SparseMatrix& a) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
   if (choices.size() > 1) return false;
-  auto layout = resident_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->machine(),
-                                devices_->linked());
+  auto layout = resident_layout(analysis_, a, sizes_, given_sizes_, element_, session_->machine(),
+                                session_->devices().linked());
   if (layout == nullptr) return false;
   layout_ = std::move(layout);
   if (asked_.inverse) check_home();  // L comes home for it
   std::vector<ResidentRun::Place> places;
-  for (int d = 0; d < devices_->count(); ++d)
-    places.push_back({choices.front().indices[at(d)], &devices_->device(d)});
-  const int count = devices_->count();
+  for (int d = 0; d < session_->devices().count(); ++d)
+    places.push_back({choices.front().indices[at(d)], &session_->devices().device(d)});
+  const int count = session_->devices().count();
   resident_ = std::make_unique<ResidentRun>(
-      std::make_shared<const Schedule>(resident_schedule(layout_, count)), devices_->machine(),
-      devices_->backend(), places, resident_queues(asked_, count));
+      std::make_shared<const Schedule>(resident_schedule(layout_, count)), session_->machine(),
+      session_->devices().backend(), places, resident_queues(asked_, count));
   MemoryStore store = store_of(nullptr, nullptr);
   const auto ring_of = [this](int device) -> PinnedRing& { return ring(device); };
   for (const int family : {fronts::kStructure, fronts::kPlaces})
@@ -305,8 +302,10 @@ void FrontFactor::run_factorization(const SparseMatrix& a) {
   RunOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
-  RunOutcome outcome = run(*planned_.plan, *devices_, store, run_options);
-  report_ = make_report(planned_, std::move(outcome.trace));
+  SessionRun wanted;
+  wanted.schedule = session_->adopted().plan->shared_schedule();
+  (void)session_->run(wanted, store, run_options);
+  report_ = session_->take_report();
   report_.pinning_seconds = homes_->pinner().seconds();
   report_.pinned_bytes = homes_->pinner().pinned_bytes();
   read_statuses(homes_->statuses());
@@ -373,7 +372,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
                      traced ? &trace : nullptr);
   trace.seconds = seconds;
   trace.traffic = resident_->traffic();
-  PlannedRun figures;
+  RunFigures figures;
   figures.n = std::ssize(analysis_.order);
   figures.tile = sizes_.tile;
   figures.policy = "none";
@@ -381,11 +380,11 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   report_ = make_report(resident_->plan(), figures, std::move(trace));
   report_.devices.clear();
   for (int d = 0; d < resident_->devices(); ++d)
-    report_.devices.push_back(devices_->device(d).description().name);
+    report_.devices.push_back(session_->devices().device(d).description().name);
   report_.flops = analysis_.counts.stored_flops;
   report_.tasks = std::ssize(layout_->units);
   read_statuses(*status);
-  report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report_.seconds = seconds_since(start);
 }
 
 /// Behind the values there is the shift.
@@ -441,7 +440,8 @@ bool FrontFactor::solves_there() const noexcept {
 void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward) const {
   const std::lock_guard lock(*one_at_a_time_);
   if (sweeps_ == nullptr)
-    sweeps_ = std::make_unique<ResidentSweeps>(analysis_, *layout_, *resident_, *devices_);
+    sweeps_ =
+        std::make_unique<ResidentSweeps>(analysis_, *layout_, *resident_, session_->devices());
   sweeps_->solve(b, forward, backward);
 }
 
@@ -450,9 +450,9 @@ bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backwa
   if (homes_ == nullptr || !layout_->ranges) return false;
   const std::lock_guard lock(*one_at_a_time_);
   if (streamed_ == nullptr)
-    streamed_ = std::make_unique<StreamedSweeps>(
-        analysis_, *layout_, homes_->family(fronts::kPanels), homes_->family(fronts::kStructure),
-        *devices_, *crew_, options_of(options_.policy));
+    streamed_ =
+        std::make_unique<StreamedSweeps>(analysis_, *layout_, homes_->family(fronts::kPanels),
+                                         homes_->family(fronts::kStructure), *session_, *crew_);
   return streamed_->solve(b, forward, backward);
 }
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "base/work_crew.hpp"
-#include "run/device_set.hpp"
 #include "run/resident_run.hpp"
-#include "session/planned_run.hpp"
+#include "session/session.hpp"
 #include "sparse/entry_checks.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
@@ -172,7 +171,9 @@ class FrontFactor {
   void read_statuses(const FamilyMemory& statuses);
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
   [[nodiscard]] bool solve_opened(MatrixView<double> b, bool forward, bool backward) const;
-  [[nodiscard]] PinnedRing& ring(int device = 0) const { return devices_->ring(device, 0); }
+  [[nodiscard]] PinnedRing& ring(int device = 0) const {
+    return session_->devices().ring(device, 0);
+  }
   [[nodiscard]] bool takes_raw_values() const;
   void run_resident(std::span<const double> values, const SparseMatrix* a);
   void load_raw_values(Queue& queue, std::byte* to, std::span<const double> values,
@@ -196,10 +197,9 @@ class FrontFactor {
   std::optional<SparseAnalysis> whole_analysis_;  ///< where analysis_ has split supernodes
   std::shared_ptr<const FrontLayout> layout_;
   std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
-  std::unique_ptr<DeviceSet> devices_;
+  std::unique_ptr<Session> session_;
   /// Looks at what callers bring.
   std::unique_ptr<WorkCrew> crew_ = std::make_unique<WorkCrew>(checking_threads() - 1);
-  PlannedRun planned_;
   std::unique_ptr<ResidentRun> resident_;  // released before the devices
   bool given_sizes_ = false;
   bool sizes_of_caller_ = false;  // who knows what they are for

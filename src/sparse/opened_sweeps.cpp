@@ -8,7 +8,6 @@
 #include "kernels/front_program.hpp"
 #include "schedule/fixed_places.hpp"
 #include "session/budget.hpp"
-#include "session/policy.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_schedule.hpp"
 #include "sparse/pattern.hpp"
@@ -32,7 +31,7 @@ OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
     : layout_(std::move(layout)),
       panels_(std::move(panels)),
       structure_(listed_memory(layout_->blocks, fronts::kStructure, layout_->structure)),
-      devices_(options) {
+      session_(options) {
   try {
     if (take_resident(analysis, sizes, options)) return;
   } catch (const Error& error) {  // others took the memory meanwhile
@@ -40,18 +39,18 @@ OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
     sweeps_.reset();
     resident_.reset();
   }
-  if (!devices_.all_on_host()) {
+  if (!session_.devices().all_on_host()) {
     const BlockTable& blocks = layout_->blocks;
     MemoryStore(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr})
         .materialize(fronts::kStructure, describe_host().compute_queues);
     pinner_ = std::make_unique<HostPinner>(
-        devices_,
+        session_.devices(),
         std::vector<HostRange>{{structure_->data(), blocks.total_bytes(fronts::kStructure)},
                                {panels_->data(), blocks.total_bytes(fronts::kPanels)}},
         options.host_pinning);
   }
-  streamed_ = std::make_unique<StreamedSweeps>(analysis, *layout_, panels_, structure_, devices_,
-                                               crew, options_of(options.policy));
+  streamed_ =
+      std::make_unique<StreamedSweeps>(analysis, *layout_, panels_, structure_, session_, crew);
 }
 
 /// As FrontFactor does with one that it made itself.
@@ -62,28 +61,29 @@ bool OpenedSweeps::take_resident(const SparseAnalysis& analysis, const FrontSize
   // The work memory of other ranges has no room for right-hand sides.
   const bool stayed = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
   if (!stayed || blocks.family(fronts::kPanels).element != Element::fp64 || choices.size() > 1 ||
-      sizes.devices > devices_.count())
+      sizes.devices > session_.devices().count())
     return false;
   const auto count = static_cast<int>(sizes.devices);
   auto schedule = std::make_shared<const Schedule>(resident_schedule(layout_, count));
-  const std::int64_t there = smallest_memory(devices_.machine());
+  const std::int64_t there = smallest_memory(session_.machine());
   for (const std::int64_t bytes : fixed_places_bytes(*schedule))
     if (bytes + ResidentSweeps::bytes_of(analysis) > there) return false;
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < count; ++d)
-    places.push_back({choices.front().indices[at(d)], &devices_.device(d)});
-  resident_ = std::make_unique<ResidentRun>(std::move(schedule), devices_.machine(),
-                                            devices_.backend(), places, resident_queues({}, count));
+    places.push_back({choices.front().indices[at(d)], &session_.devices().device(d)});
+  resident_ = std::make_unique<ResidentRun>(std::move(schedule), session_.machine(),
+                                            session_.devices().backend(), places,
+                                            resident_queues({}, count));
   MemoryStore store(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr});
   for (int d = 0; d < count; ++d) {
     for (const int family : {fronts::kPanels, fronts::kStructure})
-      resident_->upload(family, store, devices_.ring(d, 0), d);
+      resident_->upload(family, store, session_.devices().ring(d, 0), d);
   }
   for (int d = 0; d < count; ++d) {
-    devices_.ring(d, 0).finish();
+    session_.devices().ring(d, 0).finish();
     resident_->queue(d).synchronize();
   }
-  sweeps_ = std::make_unique<ResidentSweeps>(analysis, *layout_, *resident_, devices_);
+  sweeps_ = std::make_unique<ResidentSweeps>(analysis, *layout_, *resident_, session_.devices());
   return true;
 }
 

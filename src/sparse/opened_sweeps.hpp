@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/work_crew.hpp"
-#include "run/device_set.hpp"
 #include "run/host_pinner.hpp"
 #include "run/resident_run.hpp"
 #include "sparse/resident_sweeps.hpp"
@@ -39,7 +38,7 @@ class OpenedSweeps {
 
   std::shared_ptr<const FrontLayout> layout_;
   std::shared_ptr<FamilyMemory> panels_, structure_;
-  DeviceSet devices_;
+  Session session_;
   std::unique_ptr<ResidentRun> resident_;
   std::unique_ptr<ResidentSweeps> sweeps_;  // null where L streams
   std::unique_ptr<HostPinner> pinner_;

@@ -23,6 +23,7 @@
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
+#include "base/elapsed_time.hpp"
 #include "base/work_crew.hpp"
 #include "cholesky/dense_block.hpp"
 #include "scalar/safe_range.hpp"
@@ -361,8 +362,7 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
       if (bounded) raise(certificate.forward_error, column.forward);
     }
   }
-  certificate.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  certificate.seconds = seconds_since(start);
   return certificate;
 }
 
@@ -381,8 +381,7 @@ SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b, Matri
     result.certificate = refine(factor, a, b, x, factor.scaled_condition(a));
   }
   result.certificate.bytes_moved = result.factor.traffic.total();
-  result.certificate.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.certificate.seconds = seconds_since(start);
   return result;
 }
 

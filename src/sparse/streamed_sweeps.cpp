@@ -8,9 +8,7 @@
 
 #include "device/device_host.hpp"
 #include "kernels/front_program.hpp"
-#include "run/run.hpp"
 #include "session/budget.hpp"
-#include "session/report.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/pattern.hpp"
 
@@ -73,21 +71,20 @@ bool comes_sooner(std::int64_t passes, std::int64_t columns, double link_bytes_p
 
 StreamedSweeps::StreamedSweeps(const SparseAnalysis& analysis, const FrontLayout& layout,
                                std::shared_ptr<FamilyMemory> panels,
-                               std::shared_ptr<FamilyMemory> structure, DeviceSet& devices,
-                               WorkCrew& crew, const PlanOptions& options)
+                               std::shared_ptr<FamilyMemory> structure, Session& session,
+                               WorkCrew& crew)
     : analysis_(analysis),
       layout_(layout),
       panels_(std::move(panels)),
       structure_(std::move(structure)),
-      devices_(devices),
+      session_(session),
       crew_(crew),
-      options_(options),
       element_(layout.blocks.family(fronts::kPanels).element),
-      budget_(devices.machine().devices.front().memory_bytes),
+      budget_(session.machine().devices.front().memory_bytes),
       ranges_(std::make_shared<const SweepRanges>(sweep_ranges(analysis, layout))) {}
 
 Schedule StreamedSweeps::schedule_of(const SweepPass& pass) const {
-  return sweep_schedule(ranges_, layout_, pass, devices_.count(), budget_);
+  return sweep_schedule(ranges_, layout_, pass, session_.devices().count(), budget_);
 }
 
 bool StreamedSweeps::fits(const SweepPass& pass) const {
@@ -111,15 +108,15 @@ SweepPass StreamedSweeps::pass_for(std::int64_t columns, bool forward, bool back
   return pass;
 }
 
-StreamedSweeps::Planned& StreamedSweeps::planned(const SweepPass& pass) {
-  const auto known = plans_.find(pass);
-  if (known != plans_.end()) return known->second;
-  constexpr std::size_t kPlans = 4;  // each has a home of right-hand sides
-  if (plans_.size() == kPlans) plans_.clear();
+StreamedSweeps::Prepared& StreamedSweeps::prepared(const SweepPass& pass) {
+  const auto known = passes_.find(pass);
+  if (known != passes_.end()) return known->second;
+  constexpr std::size_t kPasses = 4;  // each has a home of right-hand sides
+  if (passes_.size() == kPasses) passes_.clear();
   auto schedule = std::make_shared<const Schedule>(schedule_of(pass));
   const BlockTable& blocks = schedule->blocks;
   const auto own = [&](int family) { return std::make_shared<FamilyMemory>(blocks, family); };
-  Planned fresh;
+  Prepared fresh;
   fresh.homes = {own(sweeps::kX),
                  panels_,
                  panels_,
@@ -130,15 +127,13 @@ StreamedSweeps::Planned& StreamedSweeps::planned(const SweepPass& pass) {
                  listed_memory(blocks, sweeps::kOrder, analysis_.order),
                  own(sweeps::kGiven),
                  own(sweeps::kFound)};
-  fresh.run = make_planned_run(std::move(schedule), devices_.machine(), options_, "streamed");
-  fresh.run.n = ranges_->n;
-  fresh.run.let_go_of_trace();
-  return plans_.emplace(pass, std::move(fresh)).first->second;
+  fresh.schedule = std::move(schedule);
+  return passes_.emplace(pass, std::move(fresh)).first->second;
 }
 
 template <class T>
 void StreamedSweeps::run(const SweepPass& pass, MatrixView<double> b) {
-  Planned& plan = planned(pass);
+  auto& [schedule, homes] = prepared(pass);
   const std::vector<int> exponents = exponents_of<T>(b, crew_);
   // Number n of a block of columns that are packed.
   const auto read = [&](const BlockExtent& x, std::byte* to) {
@@ -157,33 +152,32 @@ void StreamedSweeps::run(const SweepPass& pass, MatrixView<double> b) {
     }
   };
   for (const int family : {sweeps::kX, sweeps::kRows, sweeps::kWork, sweeps::kFound})
-    plan.homes[at(family)]->reset(nullptr);
-  plan.homes[sweeps::kGiven]->reset(read);
-  const BlockTable& blocks = plan.run.plan->schedule().blocks;
-  MemoryStore store(blocks, plan.homes);
-  RunReport report = make_report(plan.run, strata::run(*plan.run.plan, devices_, store, {}).trace);
-  report.trace = {};
-  if (report_.tasks == 0)
-    report_ = std::move(report);
-  else
-    accumulate(report_, report);
+    homes[at(family)]->reset(nullptr);
+  homes[sweeps::kGiven]->reset(read);
+  const BlockTable& blocks = schedule->blocks;
+  MemoryStore store(blocks, homes);
+  SessionRun wanted;
+  wanted.schedule = schedule;
+  wanted.figures.n = ranges_->n;
+  wanted.figures.policy = "streamed";
+  (void)session_.run(wanted, store);
   for (std::int64_t block = 0; block < std::ssize(pass.widths); ++block) {
     const BlockId id(sweeps::kFound, block, 0);
-    put_back(
-        reinterpret_cast<const T*>(plan.homes[sweeps::kFound]->data() + blocks.byte_offset(id)),
-        b.block(0, blocks.extent(id).row, b.rows, pass.columns_of(block)),
-        std::span(exponents).subspan(at(blocks.extent(id).row)), crew_);
+    put_back(reinterpret_cast<const T*>(homes[sweeps::kFound]->data() + blocks.byte_offset(id)),
+             b.block(0, blocks.extent(id).row, b.rows, pass.columns_of(block)),
+             std::span(exponents).subspan(at(blocks.extent(id).row)), crew_);
   }
 }
 
 bool StreamedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
+  (void)session_.take_report();
   report_ = {};
   for (std::int64_t first = 0; first < b.cols;) {
     const SweepPass pass = pass_for(b.cols - first, forward, backward);
     if (pass.widths.empty()) return false;  // for the first columns, if for any
-    if (first == 0 && !devices_.all_on_host()) {
+    if (first == 0 && !session_.devices().all_on_host()) {
       const std::int64_t passes = (b.cols - 1) / pass.columns + 1;
-      const LinkRate& link = devices_.machine().devices.front().host_to_device;
+      const LinkRate& link = session_.machine().devices.front().host_to_device;
       if (!comes_sooner(passes, b.cols, link.bytes_per_second, describe_host().compute_queues))
         return false;
     }
@@ -191,6 +185,8 @@ bool StreamedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
     element_ == Element::fp64 ? run<double>(pass, part) : run<float>(pass, part);
     first += pass.columns;
   }
+  report_ = session_.take_report();
+  report_.trace = {};
   return true;
 }
 

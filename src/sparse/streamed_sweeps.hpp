@@ -3,18 +3,17 @@
 // device.
 //
 // Contract: L comes through the first device, range by range, as a plan of sweep_schedule() has it:
-// the device's memory is the budget, and what is planned is what is moved. Right-hand sides are
-// taken one, or kSweepColumns, at a time, as ResidentSweeps does; a pass over L serves as many such
-// blocks as the budget holds. The bits are those of ResidentSweeps where no supernode was split.
-// One call at a time.
+// the device's memory is the budget, and what is planned is what is moved (Session). Right-hand
+// sides are taken one, or kSweepColumns, at a time, as ResidentSweeps does; a pass over L serves as
+// many such blocks as the budget holds. The bits are those of ResidentSweeps where no supernode was
+// split. One call at a time.
 
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "base/work_crew.hpp"
-#include "run/device_set.hpp"
-#include "session/planned_run.hpp"
+#include "session/session.hpp"
 #include "sparse/sweep_schedule.hpp"
 #include "store/memory_store.hpp"
 #include "strata/matrix_view.hpp"
@@ -34,7 +33,7 @@ class StreamedSweeps {
   /// reference outlives it.
   StreamedSweeps(const SparseAnalysis& analysis, const FrontLayout& layout,
                  std::shared_ptr<FamilyMemory> panels, std::shared_ptr<FamilyMemory> structure,
-                 DeviceSet& devices, WorkCrew& crew, const PlanOptions& options);
+                 Session& session, WorkCrew& crew);
 
   /// B ← L⁻¹·B, L⁻ᵀ·B, or both, in host memory. Rows are in the order of elimination where there is
   /// but one sweep, behind forward or before backward, else as in A. False, and B as it was, if the
@@ -46,9 +45,10 @@ class StreamedSweeps {
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
 
  private:
-  /// A plan, and the homes of its blocks, of which those of right-hand sides are filled.
-  struct Planned {
-    PlannedRun run;
+  /// The tasks of a pass, and the homes of its blocks, of which those of right-hand sides are
+  /// filled.
+  struct Prepared {
+    std::shared_ptr<const Schedule> schedule;
     std::vector<std::shared_ptr<FamilyMemory>> homes;
   };
 
@@ -57,20 +57,19 @@ class StreamedSweeps {
   [[nodiscard]] SweepPass pass_for(std::int64_t columns, bool forward, bool backward) const;
   [[nodiscard]] bool fits(const SweepPass& pass) const;
   [[nodiscard]] Schedule schedule_of(const SweepPass& pass) const;
-  Planned& planned(const SweepPass& pass);
+  Prepared& prepared(const SweepPass& pass);
   template <class T>
   void run(const SweepPass& pass, MatrixView<double> b);
 
   const SparseAnalysis& analysis_;
   const FrontLayout& layout_;
   std::shared_ptr<FamilyMemory> panels_, structure_;
-  DeviceSet& devices_;
+  Session& session_;
   WorkCrew& crew_;
-  PlanOptions options_;
   Element element_;
   std::int64_t budget_;
   std::shared_ptr<const SweepRanges> ranges_;
-  std::map<SweepPass, Planned> plans_;
+  std::map<SweepPass, Prepared> passes_;
   RunReport report_;
 };
 

@@ -156,7 +156,8 @@ TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy
         DeviceSet set(options);
         Machine machine = set.machine();
         machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
-        const PlannedRun planned = plan_covariance_product(c.problem, machine, policy);
+        const PlannedRun planned = make_planned_run(
+            std::make_shared<const Schedule>(covariance_product(c.problem)), machine, policy);
         const auto store = c.make_store();
         const RunOutcome outcome = run(*planned.plan, set, *store, c.run_options());
         EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
@@ -180,12 +181,14 @@ TEST(CovarianceProduct, MovesNoTileOfTheMatrix) {
   const CovarianceProductCase c(1300, 200, 512, 3, 1);
   for (const Policy policy : {Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned =
-        plan_covariance_product(c.problem, Machine::emulated(1, 1_MiB), policy);
+        make_planned_run(std::make_shared<const Schedule>(covariance_product(c.problem)),
+                         Machine::emulated(1, 1_MiB), policy);
     EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 1300 * 3 * 8) << planned.policy;
     EXPECT_EQ(planned.plan->totals().tasks, 7 * 3);
     if (policy == Policy::v1) continue;  // where inputs leave, they come again
     // Points come twice, in tiles of rows and of columns.
-    EXPECT_EQ(planned.plan->totals().traffic.total(), planned.floor_bytes + 1300 * 2 * 8)
+    EXPECT_EQ(planned.plan->totals().traffic.total(),
+              floor_of(c.problem, planned.plan->schedule().blocks) + 1300 * 2 * 8)
         << planned.policy;
   }
 }

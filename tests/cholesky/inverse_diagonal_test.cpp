@@ -122,7 +122,8 @@ TEST_P(InverseDiagonalRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy
         DeviceSet set(options);
         Machine machine = set.machine();
         machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
-        const PlannedRun planned = plan_inverse_diagonal(c.problem, machine, policy);
+        const PlannedRun planned = make_planned_run(
+            std::make_shared<const Schedule>(inverse_diagonal(c.problem)), machine, policy);
         const auto store = c.make_store();
         const RunOutcome outcome = run(*planned.plan, set, *store, {});
         EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
@@ -146,9 +147,12 @@ TEST(InverseDiagonal, KeepsWOnADeviceWithRoomForItAndTheSumsAloneGoHome) {
   const InverseDiagonalCase c(100, 16, 0, 100, 8, 1);
   for (const Policy policy : {Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned =
-        plan_inverse_diagonal(c.problem, Machine::emulated(1, 1_MiB), policy);
+        make_planned_run(std::make_shared<const Schedule>(inverse_diagonal(c.problem)),
+                         Machine::emulated(1, 1_MiB), policy);
     EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 100 * 8) << planned.policy;
-    EXPECT_EQ(planned.plan->totals().traffic.total(), planned.floor_bytes) << planned.policy;
+    EXPECT_EQ(planned.plan->totals().traffic.total(),
+              floor_of(c.problem, planned.plan->schedule().blocks))
+        << planned.policy;
   }
 }
 

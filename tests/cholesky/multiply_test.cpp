@@ -111,7 +111,8 @@ void expect_bits_of_the_schedule_in_order(Sweep sweep, const std::string& backen
       DeviceSet set(options);
       Machine machine = set.machine();
       machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
-      const PlannedRun planned = plan_solve(c.problem, sweep, machine, policy);
+      const PlannedRun planned = make_planned_run(
+          std::make_shared<const Schedule>(triangular_solve(c.problem, sweep)), machine, policy);
       const auto store = c.make_store();
       const RunOutcome outcome = run(*planned.plan, set, *store, {});
       EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);

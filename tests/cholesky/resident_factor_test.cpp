@@ -101,6 +101,30 @@ TEST_P(ResidentFactor, ThatFitsOnlyInPartGivesTheSameBits) {
   }
 }
 
+TEST_P(ResidentFactor, MovesWhatIsPlannedAtAllHalfAndAQuarterOfItsMemory) {
+  const Matrix<double> a = random_spd_matrix<double>(kResidentOrder, 7);
+  const Matrix<double> b = sine_columns(kResidentOrder, 4);
+  CholeskyFactor whole = cholesky(a.view(), options_on(1));
+  Matrix<double> expected = b;
+  (void)whole.solve(expected.view());
+  const std::int64_t triangle = kResidentOrder * (kResidentOrder + 16) / 2 * 8;
+  std::int64_t moved = 0;
+  for (const std::int64_t share : {100, 50, 25}) {
+    CholeskyFactor part =
+        cholesky(a.view(), options_on(1, std::max(triangle * share / 100, 5 * 16 * 16 * 8L)));
+    EXPECT_EQ(part.report().traffic, part.report().planned_traffic) << share;
+    RunReport report;
+    for (int i = 0; i < 3; ++i) {
+      Matrix<double> x = b;
+      report = part.solve(x.view());
+      EXPECT_TRUE(same_bits(x.data, expected.data)) << share << ' ' << i;
+      EXPECT_EQ(report.traffic, report.planned_traffic) << share << ' ' << i;
+    }
+    EXPECT_GT(report.traffic.total(), moved) << share;
+    moved = report.traffic.total();
+  }
+}
+
 TEST_P(ResidentFactor, ALikelihoodAfterALikelihoodKeepsTheCoordinates) {
   const Matrix<double> points = make_matrix<double>(
       kResidentOrder, 2, [](auto i, auto j) { return std::cos(2.0 * i + 5.0 * j); });

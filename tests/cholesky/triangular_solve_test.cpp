@@ -5,6 +5,7 @@
 
 #include "cholesky/planning.hpp"
 #include "run/run.hpp"
+#include "session/session.hpp"
 #include "strata/error.hpp"
 #include "tests/cholesky/mixed_factors.hpp"
 #include "tests/cholesky/policies.hpp"
@@ -156,7 +157,9 @@ TEST_P(SweepOrder, EveryPlanHasThoseBitsAndMovesWhatItSays) {
             options.device_memory_bytes = budget;
             options.compute_queues = 2;
             DeviceSet set(options);
-            const PlannedRun planned = plan_solve(problem, sweep, set.machine(), policy);
+            const PlannedRun planned =
+                make_planned_run(std::make_shared<const Schedule>(triangular_solve(problem, sweep)),
+                                 set.machine(), policy);
             MemoryStore store = c.make_store();
             const RunOutcome outcome = run(*planned.plan, set, store, c.options());
             EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
@@ -184,14 +187,33 @@ TEST(SweepOrder, ColumnByColumnHasFewTasks) {
 }
 
 TEST(SweepOrder, WithoutRoomForTheProductsOfATaskRowsAreTheOrder) {
-  const SolveCase c(Element::fp16x2, true, 1, 2, 2);
+  SolveCase c(Element::fp32, true, 1, 2, 2);
   const Schedule rows = triangular_solve(c.problem(0), Sweep::both);
-  const Machine machine = machine_of(1, smallest_budget_bytes(rows), 2);
-  const PlannedRun planned = plan_solve(c.problem(64), Sweep::both, machine, Policy::opt);
-  EXPECT_EQ(planned.plan->totals().tasks, tasks_of(rows));
-  EXPECT_THROW((void)plan_solve(c.problem(0), Sweep::both,
-                                machine_of(1, smallest_budget_bytes(rows) - 512, 2), Policy::opt),
-               Error);
+  const Schedule columns = triangular_solve(c.problem(64), Sweep::both);
+  ASSERT_LT(smallest_budget_bytes(rows), smallest_budget_bytes(columns));
+  const Matrix<double> expected = c.in_order(host_backend(), Sweep::both, 0);
+  for (const bool roomy : {false, true}) {
+    Options options;
+    options.devices = "host:1";
+    options.device_memory_bytes = smallest_budget_bytes(roomy ? columns : rows);
+    Session session(options);
+    for (int again = 0; again < 2; ++again) {
+      SessionRun sweep;
+      sweep.schedule = std::make_shared<const Schedule>(columns);
+      sweep.narrower = std::make_shared<const Schedule>(rows);
+      MemoryStore store = c.make_store();
+      const RunReport& report = session.run(sweep, store, c.options());
+      EXPECT_EQ(report.tasks, tasks_of(roomy ? columns : rows));
+      EXPECT_TRUE(same_bits(c.solution_in(store).data, expected.data));
+    }
+    EXPECT_EQ(session.plans_made(), 1);
+    SessionRun alone;
+    alone.schedule = std::make_shared<const Schedule>(columns);
+    MemoryStore store = c.make_store();
+    if (!roomy) {
+      EXPECT_THROW((void)session.run(alone, store, c.options()), Error);
+    }
+  }
 }
 
 TEST(SweepOrder, ColumnsWhereGpusKeepTheFactorAndRightHandSidesAreFew) {

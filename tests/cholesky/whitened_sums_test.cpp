@@ -149,7 +149,8 @@ TEST_P(WhitenedSumsRun, HaveTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) 
       DeviceSet set(options);
       Machine machine = set.machine();
       machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
-      const PlannedRun planned = plan_whitened_sums(c.problem, machine, policy);
+      const PlannedRun planned = make_planned_run(
+          std::make_shared<const Schedule>(whitened_sums(c.problem)), machine, policy);
       const auto store = c.make_store();
       const RunOutcome outcome = run(*planned.plan, set, *store, c.run_options());
       EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
@@ -171,10 +172,14 @@ TEST(WhitenedSums, KeepsWOnADeviceWithRoomForItAndTheSumsAloneGoHome) {
   const WhitenedSumsCase c(100, 16, 41, 8, 3, 1);
   const Schedule schedule = whitened_sums(c.problem);
   for (const Policy policy : {Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
-    const PlannedRun planned = plan_whitened_sums(c.problem, Machine::emulated(1, 1_MiB), policy);
+    const PlannedRun planned =
+        make_planned_run(std::make_shared<const Schedule>(whitened_sums(c.problem)),
+                         Machine::emulated(1, 1_MiB), policy);
     EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 41 * 4 * 8) << planned.policy;
     if (policy == Policy::v1) continue;  // where inputs leave, they come again
-    EXPECT_EQ(planned.plan->totals().traffic.total(), planned.floor_bytes) << planned.policy;
+    EXPECT_EQ(planned.plan->totals().traffic.total(),
+              floor_of(c.problem, planned.plan->schedule().blocks))
+        << planned.policy;
   }
 }
 

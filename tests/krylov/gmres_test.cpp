@@ -131,6 +131,30 @@ class GmresRuns : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GmresRuns, ::testing::ValuesIn(test::available_backends()),
                          [](const auto& info) { return info.param; });
 
+TEST_P(GmresRuns, MoveWhatIsPlannedAtAllHalfAndAQuarterOfTheirMemory) {
+  const SparseMatrix a = test::grid(13, 11, 17, 0.2);
+  const std::vector<double> b = test::row_sums(a);
+  for (const Element precision : {Element::fp64, Element::fp32}) {
+    GmresOptions options = with(6, 20, QrMethod::automatic, KrylovBasis::newton);
+    options.precision = precision;
+    options.run.devices = test::devices_text(GetParam(), 1);
+    const Solved expected = solved(a, b, options);
+    ASSERT_GE(expected.info.restarts, 2);
+    const std::int64_t all = expected.info.report.peak_device_bytes;
+    std::int64_t moved = expected.info.report.traffic.total() - 1;
+    for (const std::int64_t share : {100, 50, 25}) {
+      options.run.device_memory_bytes = all * share / 100;
+      const Solved result = solved(a, b, options);
+      const RunReport& report = result.info.report;
+      expect_same(result, expected, std::to_string(share) + " %");
+      EXPECT_EQ(report.traffic, static_cast<const Traffic&>(report.planned_traffic)) << share;
+      EXPECT_LE(report.peak_device_bytes, all * share / 100) << share;
+      EXPECT_GT(report.traffic.total(), moved) << share;
+      moved = report.traffic.total();
+    }
+  }
+}
+
 TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
   // 2431 rows: twenty chunks, the last one short; far neighbours, so that it is reordered.
   SparseMatrix a = test::grid(13, 11, 17, 0.2);

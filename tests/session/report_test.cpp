@@ -29,7 +29,7 @@ TEST(Report, SaysWhatWasPlannedAndWhatCameOfIt) {
   const PlannedRun planned = planned_toy(machine);
   Trace trace = planned.simulated;
   trace.seconds = 12.5;
-  const RunReport report = make_report(planned, trace);
+  const RunReport report = make_report(*planned.plan, planned, trace);
   EXPECT_EQ(report.n, 200);
   EXPECT_EQ(report.tile, 50);
   EXPECT_EQ(report.path, "planned");
@@ -73,6 +73,7 @@ TEST(Report, APlannedRunCanLetGoOfItsSpansAndKeepsItsFigures) {
 TEST(Report, ASumHasAPredictionIfAllItsPartsHave) {
   RunReport part;
   EXPECT_FALSE(part.predicted_seconds.has_value()) << "absent, not 0";
+  part.path = "planned";
   part.seconds = 1;
   part.plan_seconds = 0.125;
   part.predicted_seconds = 2;
@@ -82,7 +83,8 @@ TEST(Report, ASumHasAPredictionIfAllItsPartsHave) {
   part.traffic.host_to_device_bytes = 7;
   part.planned_traffic.device_to_host_bytes = 8;
   part.planned_traffic.floor_bytes = 4;
-  RunReport total = part;
+  RunReport total;
+  accumulate(total, part);  // the first is taken as it is
   part.peak_device_bytes = 4;
   accumulate(total, part);
   EXPECT_EQ(total.seconds, 2);
@@ -128,13 +130,20 @@ Trace trace_of(const std::vector<std::string>& queues, const std::vector<std::st
 
 TEST(Report, TracesOfRunsFollowOneAnotherByTheNames) {
   RunReport total;
-  total.trace = trace_of({"copy in", "compute 0"}, {"gram", "solve"}, {"V", "B"});
-  total.seconds = 2;
+  total.trace.notes.push_back({0, "before any run"});
+  RunReport first;
+  first.path = "planned";
+  first.trace = trace_of({"copy in", "compute 0"}, {"gram", "solve"}, {"V", "B"});
+  first.seconds = 2;
+  accumulate_with_trace(total, first);
   RunReport part;
+  part.path = "planned";
   part.trace = trace_of({"compute 0", "compute 1", "copy in"}, {"solve", "sum"}, {"R", "V"});
   part.seconds = 2;
   accumulate_with_trace(total, part);
   const Trace& all = total.trace;
+  ASSERT_EQ(all.notes.size(), 1U);
+  EXPECT_EQ(all.notes[0].text, "before any run");
   EXPECT_EQ(total.seconds, 4);
   EXPECT_EQ(all.seconds, 4);
   EXPECT_EQ(all.operations, (std::vector<std::string>{"gram", "solve", "sum"}));

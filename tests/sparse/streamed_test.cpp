@@ -279,9 +279,8 @@ TEST(StreamedSolves, ATooSmallDeviceDoesNothing) {
   std::int64_t solved = 0;
   for (std::int64_t budget = 1 << 16; budget < 1 << 22;
        budget += budget / (test::kSanitized ? 2 : 8)) {
-    DeviceSet devices(options_on("host:1", budget).run);
-    StreamedSweeps sweeps(factor.analysis(), layout, panels, structure, devices, crew,
-                          options_of(Policy::opt));
+    Session session(options_on("host:1", budget).run);
+    StreamedSweeps sweeps(factor.analysis(), layout, panels, structure, session, crew);
     std::vector<double> x = b;
     if (!sweeps.solve(view_of(x, a.rows), true, true)) {
       EXPECT_EQ(x, b);
