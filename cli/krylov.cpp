@@ -257,6 +257,7 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   check_outputs(common, {{"--output", a.vectors}, {"--values", a.values}},
                 {a.matrix, common.rates});
   MatrixMarket entries = read_entries(a.matrix, a.triangle);
+  require_real(entries, a.matrix);
   const SparseMatrix matrix =
       entries.symmetric ? entries.to_sparse() : symmetric_of(std::move(entries), a.matrix).matrix;
   check_interrupt();
@@ -304,8 +305,15 @@ MatrixMarket read_entries(const std::string& path, const std::string& triangle) 
   return entries;
 }
 
+void require_real(const MatrixMarket& entries, const std::string& path) {
+  require(!entries.is_complex, ErrorKind::input, "sparse",
+          "{}: holds complex numbers, and real ones are needed here", path);
+}
+
 SparseMatrix read_sparse(const std::string& path, const std::string& triangle) {
-  return read_entries(path, triangle).to_sparse();
+  const MatrixMarket entries = read_entries(path, triangle);
+  require_real(entries, path);
+  return entries.to_sparse();
 }
 
 CLI::Option* add_triangle_to(CLI::App& verb, std::string& triangle) {

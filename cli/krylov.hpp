@@ -11,6 +11,8 @@ namespace strata::cli {
 /// The entries of a .mtx file, or of any that read_dense takes. `triangle` is what --triangle says:
 /// the file as it is declared (empty), or its lower or upper triangle as the symmetric matrix.
 [[nodiscard]] MatrixMarket read_entries(const std::string& path, const std::string& triangle);
+/// Throws Error{input} for complex numbers, where only real ones are taken.
+void require_real(const MatrixMarket& entries, const std::string& path);
 /// The same as a matrix, both triangles of it.
 [[nodiscard]] SparseMatrix read_sparse(const std::string& path, const std::string& triangle = "");
 /// --triangle.

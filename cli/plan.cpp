@@ -57,10 +57,16 @@ void print_plan(const RunReport& report, bool measured_rates) {
   fmt::print("  {:18}{:>12.3g} s\n", "planning took", report.plan_seconds);
 }
 
+Element element_named(const std::string& name) {
+  for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
+    if (name == to_string(element)) return element;
+  return Element::fp64;
+}
+
 int run_plan(const PlanArguments& arguments, const CommonOptions& common) {
   const Options options = common.to_options();
   check_outputs(common, {}, {common.rates});
-  const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
+  const Element element = element_named(arguments.precision);
   const Machine machine = machine_of(common, options);
   const RunReport report =
       simulate_cholesky(arguments.n, machine, options, element, arguments.generated);
@@ -198,8 +204,10 @@ void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
   algorithm->add_option("--n", arguments->n, "order of the matrix")
       ->required()
       ->check(nonnegative_number());
-  algorithm->add_option("--precision", arguments->precision, "fp64 or fp32")
-      ->check(CLI::IsMember({"fp64", "fp32"}));
+  algorithm
+      ->add_option("--precision", arguments->precision,
+                   "fp64, fp32, complex128 or complex64 (a Hermitian matrix)")
+      ->check(CLI::IsMember({"fp64", "fp32", "complex128", "complex64"}));
   algorithm->add_flag("--generated", arguments->generated,
                       "the matrix is a covariance, generated on the devices");
   algorithm->callback([&run, &common, arguments] {

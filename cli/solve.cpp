@@ -1,20 +1,21 @@
-// strata solve A b -o x: symmetric positive definite systems, dense ones here; sparse ones by their
-// factors (sparse_solve.cpp) or by GMRES (krylov.cpp).
+// strata solve A b -o x: symmetric and Hermitian positive definite systems, dense ones here; sparse
+// ones by their factors (sparse_solve.cpp) or by GMRES (krylov.cpp).
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <complex>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
 #include "cli/app.hpp"
+#include "cli/dense_file.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
-#include "matrix/symmetry.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata::cli {
 namespace {
@@ -28,151 +29,18 @@ struct SolveArguments {
   std::vector<CLI::Option*> of_sparse;  // options of sparse matrices and their factors
 };
 
-/// An open file: its elements as they lie there, mapped where the file allows it, or in memory.
-class MatrixFile {
- public:
-  explicit MatrixFile(std::string path) : path_(std::move(path)) {
-    if (is_called(path_, ".npy")) {
-      file_.emplace(path_);
-      file_->require_finite();
-      return;
-    }
-    dense_ = read_dense(path_);
-  }
-  MatrixFile(std::string path, DenseMatrix<double> dense)
-      : path_(std::move(path)), dense_(std::move(dense)) {}
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] std::int64_t rows() const noexcept { return file_ ? file_->rows() : dense_.rows; }
-  [[nodiscard]] std::int64_t cols() const noexcept { return file_ ? file_->cols() : dense_.cols; }
-  [[nodiscard]] int dimensions() const noexcept {
-    return file_ ? file_->dimensions() : dense_.dimensions;
-  }
-  /// Precision of its elements; decimal numbers count as fp64.
-  [[nodiscard]] Element precision() const noexcept {
-    return file_ ? file_->precision() : Element::fp64;
-  }
-  /// Whether stored() is the transpose.
-  [[nodiscard]] bool transposed() const noexcept { return file_ && file_->row_major(); }
-
-  /// The elements without a copy, T as precision() says. For a row-major file the transpose: a
-  /// symmetric matrix equals it.
-  template <class T>
-  [[nodiscard]] MatrixView<const T> stored() const {
-    if (file_) return transposed() ? file_->transposed_view<T>() : file_->view<T>();
-    if constexpr (std::is_same_v<T, double>) {
-      return dense_.view();
-    }
-    fail(ErrorKind::misuse, "solve", "{}: holds no {}", path_, to_string(element_of<T>));
-  }
-
-  /// A copy in fp64.
-  [[nodiscard]] DenseMatrix<double> dense() const { return file_ ? file_->to_dense() : dense_; }
-
- private:
-  std::string path_;
-  std::optional<NpyFile> file_;
-  DenseMatrix<double> dense_;
-};
-
-/// Throws Error{input} naming an element that fp32 cannot hold: too large, or the largest of its
-/// column and no normal number, so without its digits.
-void require_held_in_fp32(MatrixView<const double> a, const MatrixFile& file) {
-  for (std::int64_t j = 0; j < a.cols; ++j) {
-    check_interrupt();
-    std::int64_t largest = 0;
-    for (std::int64_t i = 1; i < a.rows; ++i)
-      if (std::abs(a(i, j)) > std::abs(a(largest, j))) largest = i;
-    for (std::int64_t i = 0; i < a.rows; ++i) {
-      const auto value = static_cast<float>(a(i, j));
-      const bool digits =
-          i != largest || static_cast<double>(value) == a(i, j) || std::isnormal(value);
-      require(std::isfinite(value) && digits, ErrorKind::input, "solve",
-              "{}: element ({}, {}) is {}, which fp32 cannot hold", file.path(), i, j, a(i, j));
-    }
-  }
-}
-
-/// Whether anything but zeros stands below and above the diagonal of the file.
-template <class T>
-std::array<bool, 2> triangles_held(const MatrixFile& file) {
-  const MatrixView<const T> a = file.stored<T>();
-  std::array<bool, 2> held{};
-  for (std::int64_t j = 0; j < a.cols && !(held[0] && held[1]); ++j) {
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      if (i != j && a(i, j) != 0) held[static_cast<std::size_t>(i < j)] = true;
-  }
-  if (file.transposed()) std::swap(held[0], held[1]);
-  return held;
-}
-
-/// Throws Error{numerical} naming the first pair that differs by more than rounding, in blocks that
-/// stay in the cache. What rounding is depends on the numbers in the file: a matrix that was made
-/// with 24 bits is symmetric to 24 bits. Returns whether any pair differs.
-template <class T>
-bool check_symmetric(const MatrixFile& file) {
-  bool differs = false;
-  const MatrixView<const T> a = file.stored<T>();
-  constexpr std::int64_t kBlock = 64;
-  constexpr double kTolerance =
-      std::is_same_v<T, float> ? kSymmetryToleranceFp32 : kSymmetryTolerance;
-  const auto complain = [&](std::int64_t i, std::int64_t j) {
-    if (file.transposed()) std::swap(i, j);
-    const auto element = [&](std::int64_t r, std::int64_t c) {
-      return static_cast<double>(file.transposed() ? a(c, r) : a(r, c));
-    };
-    const auto [lower, upper] = triangles_held<T>(file);
-    fail_not_symmetric(file.path(), {true, i, j, element(i, j), element(j, i)},
-                       lower == upper ? nullptr
-                       : lower        ? "lower"
-                                      : "upper");
-  };
-  for (std::int64_t jb = 0; jb < a.cols; jb += kBlock) {
-    check_interrupt();
-    for (std::int64_t ib = jb; ib < a.rows; ib += kBlock) {
-      for (std::int64_t j = jb; j < std::min(jb + kBlock, a.cols); ++j) {
-        for (std::int64_t i = std::max(ib, j + 1); i < std::min(ib + kBlock, a.rows); ++i) {
-          if (a(i, j) == a(j, i)) continue;
-          differs = true;
-          if (!is_symmetric_pair(a(i, j), a(j, i), a(i, i), a(j, j), kTolerance)) complain(i, j);
-        }
-      }
-    }
-  }
-  return differs;
-}
-
-/// --triangle: there has to be something in it if there is in the other one.
-template <class T>
-void check_triangle(const MatrixFile& file, const std::string& triangle) {
-  const auto [lower, upper] = triangles_held<T>(file);
-  require(triangle == "lower" ? lower || !upper : upper || !lower, ErrorKind::input, "solve",
-          "{}: there is nothing {} the diagonal, and something in the other triangle", file.path(),
-          triangle == "lower" ? "below" : "above");
-}
-
 /// Whether elements of A that mirror each other differ by rounding, where both are taken.
 bool check_system(const MatrixFile& a, const MatrixFile& b, const std::string& triangle) {
-  require(a.rows() == a.cols(), ErrorKind::misuse, "solve", "{}: a {} by {} matrix is not square",
-          a.path(), a.rows(), a.cols());
-  const bool single = a.precision() == Element::fp32;
-  bool differs = false;
-  if (triangle.empty()) {
-    differs = single ? check_symmetric<float>(a) : check_symmetric<double>(a);
-  } else {
-    single ? check_triangle<float>(a, triangle) : check_triangle<double>(a, triangle);
-  }
+  const bool differs = check_symmetric(a, triangle);
   require(b.rows() == a.rows(), ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}",
           b.path(), b.rows(), a.path(), a.rows());
   return differs;
 }
 
-/// The precision that was asked for; for auto fp32 only if both files hold it: fp64 holds whatever
-/// is in either, and no digits are dropped unasked.
-Element precision_for(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
-  if (asked != "auto") return asked == "fp32" ? Element::fp32 : Element::fp64;
-  const bool both = a.precision() == Element::fp32 && b.precision() == Element::fp32;
-  return both ? Element::fp32 : Element::fp64;
+/// Whether it is solved in fp32, or in complex numbers of it: as was asked for; for auto only if
+/// both files hold it, since fp64 holds whatever is in either, and no digits are dropped unasked.
+bool solved_in_fp32(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
+  return asked == "auto" ? a.is_single() && b.is_single() : asked == "fp32";
 }
 
 void print_solve(const SolveResult& result, std::int64_t columns, const std::string& output) {
@@ -191,13 +59,42 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
   fmt::print("x written to {}\n", output);
 }
 
-template <class T>
-DenseMatrix<T> transposed(MatrixView<const T> a) {
-  DenseMatrix<T> copy{std::vector<T>(static_cast<std::size_t>(a.size())), a.cols, a.rows};
-  for (std::int64_t j = 0; j < a.cols; ++j) {
-    for (std::int64_t i = 0; i < a.rows; ++i) copy.view()(j, i) = a(i, j);
+/// Right-hand sides as W. Complex ones of a real matrix are real ones twice: the real parts, and
+/// behind them the imaginary parts.
+template <class W>
+DenseMatrix<W> columns_of(const MatrixFile& rhs, bool conjugated) {
+  if constexpr (is_complex_v<W>) {
+    DenseMatrix<W> b = rhs.dense<W>();
+    if (conjugated)
+      std::transform(b.values.begin(), b.values.end(), b.values.begin(), conjugate<W>);
+    return b;
+  } else {
+    if (!rhs.is_complex()) return rhs.dense<W>();
+    const auto whole = rhs.dense<std::complex<W>>();
+    DenseMatrix<W> b{{}, whole.rows, 2 * whole.cols, whole.dimensions};
+    std::transform(whole.values.begin(), whole.values.end(), std::back_inserter(b.values),
+                   real_part<std::complex<W>>);
+    std::transform(whole.values.begin(), whole.values.end(), std::back_inserter(b.values),
+                   imaginary_part<std::complex<W>>);
+    return b;
   }
-  return copy;
+}
+
+/// X in the form that the file of right-hand sides has.
+template <class T>
+void write_solution(const std::string& output, DenseMatrix<T> x, const MatrixFile& rhs,
+                    bool conjugated) {
+  if constexpr (is_complex_v<T>) {
+    if (conjugated)
+      std::transform(x.values.begin(), x.values.end(), x.values.begin(), conjugate<T>);
+  } else if (rhs.is_complex()) {
+    const std::size_t count = x.values.size() / 2;
+    DenseMatrix<std::complex<T>> whole{{}, x.rows, x.cols / 2};
+    for (std::size_t k = 0; k < count; ++k)
+      whole.values.emplace_back(x.values[k], x.values[count + k]);
+    return write_dense(output, std::as_const(whole).view(), rhs.dimensions());
+  }
+  write_dense(output, std::as_const(x).view(), rhs.dimensions());
 }
 
 /// A solution in T of A as it is stored, or as it was widened.
@@ -208,18 +105,14 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   const std::string& output = arguments.system.output;
   // The lower triangle of what is stored is what is factored; where both differ, rows have to be
   // those of the file.
-  const std::string& triangle = arguments.factor.triangle;
-  DenseMatrix<A> copy;
-  if (triangle.empty() ? given == GivenTriangles::both && matrix.transposed()
-                       : (triangle == "upper") != matrix.transposed()) {
-    copy = transposed(a);
-    a = std::as_const(copy).view();
-  }
-  const DenseMatrix<double> b = rhs.dense();
-  if constexpr (std::is_same_v<T, float>) require_held_in_fp32(b.view(), rhs);
+  const FactoredView<A> factored =
+      factored_view(a, matrix, arguments.factor.triangle, given == GivenTriangles::both);
+  using W = std::conditional_t<is_complex_v<T>, std::complex<double>, double>;
+  const DenseMatrix<W> b = columns_of<W>(rhs, factored.conjugate);
+  if constexpr (!std::is_same_v<T, W>) require_held_in_fp32(b.view(), rhs);
   check_interrupt();
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
-  const SolveResult result = solve(a, b.view(), x.view(), options, given);
+  const SolveResult result = solve(factored.view, b.view(), x.view(), options, given);
   const Certificate& certificate = result.certificate;
   nlohmann::json object = to_json(result.factor);
   object["factor"] = to_json(certificate.factor);
@@ -239,40 +132,49 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
       {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
   data.run = result.factor;
   begin_output();
-  const bool finite =
-      std::all_of(x.values.begin(), x.values.end(), [](T v) { return std::isfinite(v); });
-  write_dense(output, std::as_const(x).view(), rhs.dimensions());
-  (void)finish(common, std::move(data), object, [&] { print_solve(result, b.cols, output); });
+  const bool finite = std::all_of(x.values.begin(), x.values.end(), is_finite<T>);
+  write_solution(output, std::move(x), rhs, factored.conjugate);
+  (void)finish(common, std::move(data), object, [&] { print_solve(result, rhs.cols(), output); });
   return finite ? report_solution(check) : report_out_of_range(certificate.precision);
+}
+
+/// In Narrow or Wide: float and double, or complex numbers of them.
+template <class Narrow, class Wide>
+int solve_in_either(const MatrixFile& matrix, const MatrixFile& rhs,
+                    const SolveArguments& arguments, const CommonOptions& common,
+                    const Options& options, GivenTriangles given) {
+  const auto solve_with = [&]<class T, class A>(T, MatrixView<const A> a) {
+    return solve_in<T>(a, matrix, rhs, arguments, common, options, given);
+  };
+  if (solved_in_fp32(arguments.precision, matrix, rhs)) {
+    if (matrix.is_single()) return solve_with(Narrow{}, matrix.stored<Narrow>());
+    require_held_in_fp32(matrix.stored<Wide>(), matrix);
+    return solve_with(Narrow{}, matrix.stored<Wide>());
+  }
+  if (!matrix.is_single()) return solve_with(Wide{}, matrix.stored<Wide>());
+  const MatrixView<const Narrow> narrow = matrix.stored<Narrow>();
+  DenseMatrix<Wide> wide{std::vector<Wide>(static_cast<std::size_t>(narrow.size())), narrow.rows,
+                         narrow.cols};
+  for (std::int64_t j = 0; j < narrow.cols; ++j)
+    std::copy_n(narrow.column(j), narrow.rows, wide.view().column(j));
+  return solve_with(Wide{}, std::as_const(wide).view());
 }
 
 int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
                 const CommonOptions& common, const Options& options) {
-  refuse_given(arguments.of_sparse,
-               fmt::format("is an option of sparse matrices, and {} is dense", matrix.path()));
+  refuse_given(
+      arguments.of_sparse,
+      fmt::format("is an option of sparse matrices, and {} is {}", matrix.path(),
+                  matrix.is_complex() ? "of complex numbers, solved as a dense one" : "dense"));
   const MatrixFile rhs(arguments.system.rhs);
   check_interrupt();
   const GivenTriangles given = check_system(matrix, rhs, arguments.factor.triangle)
                                    ? GivenTriangles::both
                                    : GivenTriangles::lower;
-  const bool single = matrix.precision() == Element::fp32;
-  if (precision_for(arguments.precision, matrix, rhs) == Element::fp32) {
-    if (single)
-      return solve_in<float>(matrix.stored<float>(), matrix, rhs, arguments, common, options,
-                             given);
-    require_held_in_fp32(matrix.stored<double>(), matrix);
-    return solve_in<float>(matrix.stored<double>(), matrix, rhs, arguments, common, options, given);
-  }
-  if (!single)
-    return solve_in<double>(matrix.stored<double>(), matrix, rhs, arguments, common, options,
-                            given);
-  const MatrixView<const float> narrow = matrix.stored<float>();
-  DenseMatrix<double> wide{std::vector<double>(static_cast<std::size_t>(narrow.size())),
-                           narrow.rows, narrow.cols};
-  for (std::int64_t j = 0; j < narrow.cols; ++j)
-    std::copy_n(narrow.column(j), narrow.rows, wide.view().column(j));
-  return solve_in<double>(std::as_const(wide).view(), matrix, rhs, arguments, common, options,
-                          given);
+  return matrix.is_complex()
+             ? solve_in_either<std::complex<float>, std::complex<double>>(matrix, rhs, arguments,
+                                                                          common, options, given)
+             : solve_in_either<float, double>(matrix, rhs, arguments, common, options, given);
 }
 
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
@@ -297,8 +199,8 @@ int solve_by_cholesky(const SolveArguments& arguments, const CommonOptions& comm
   if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
   if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
   std::optional<MatrixMarket> entries = read_entries(path, arguments.factor.triangle);
-  if (entries->is_array) {
-    const MatrixFile matrix(path, entries->to_dense());
+  if (entries->is_array || entries->is_complex) {
+    const MatrixFile matrix(path, *entries);
     entries.reset();
     return solve_dense(matrix, arguments, common, options);
   }
@@ -339,8 +241,8 @@ void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {
 }  // namespace
 
 void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb =
-      app.add_subcommand("solve", "solve A x = b, A symmetric positive definite or sparse");
+  CLI::App* verb = app.add_subcommand(
+      "solve", "solve A x = b, A symmetric or Hermitian positive definite, or sparse");
   add_examples(*verb,
                {"strata solve A.npy b.npy -o x.npy --device-memory 512MiB",
                 "strata solve A.mtx b.npy -o x.npy --precision fp32",
@@ -356,8 +258,9 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("-o,--output", arguments->system.output, "where the solution goes: .npy or .mtx")
       ->required();
   verb->add_option("--precision", arguments->precision,
-                   "auto, fp64 or fp32; auto is fp32 where both files hold it (.npy of float32), "
-                   "else fp64. The solution is written in it. Of a sparse A it is that of the "
+                   "auto, fp64 or fp32, of complex numbers that of their parts; auto is fp32 where "
+                   "both files hold it (.npy of float32 or complex64), else fp64. The solution is "
+                   "written in it. Of a sparse A it is that of the "
                    "factor, or of the vectors of gmres, by itself fp64; the solution is in fp64, "
                    "refined with A")
       ->check(CLI::IsMember({"auto", "fp64", "fp32"}))

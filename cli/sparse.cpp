@@ -245,6 +245,7 @@ void fail_not_symmetric(const std::string& path, const Asymmetry& pair, const ch
 }
 
 SymmetricFile symmetric_of(MatrixMarket m, const std::string& path) {
+  require_real(m, path);
   require(!m.skew_symmetric, ErrorKind::numerical, "sparse",
           "{}: not symmetric: its file says skew-symmetric", path);
   SymmetricFile file;

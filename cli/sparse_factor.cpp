@@ -7,12 +7,14 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "cli/dense_file.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
@@ -88,7 +90,17 @@ int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
 
 int run_logdet(const FactorArguments& a, const CommonOptions& common) {
   check_outputs(common, {}, inputs_of(a, common));
-  SparseFactorization f = read_factor(a, common);
+  if (!a.is_saved() && is_called(a.matrix, ".npy") && is_complex(NpyFile(a.matrix).precision()))
+    return run_dense_logdet(MatrixFile(a.matrix), a, common);
+  std::optional<SparseFactorization> from_entries;
+  if (!a.is_saved() && is_called(a.matrix, ".mtx")) {
+    MatrixMarket entries = read_entries(a.matrix, a.triangle);
+    if (entries.is_complex) return run_dense_logdet(MatrixFile(a.matrix, entries), a, common);
+    SymmetricFile file = symmetric_of(std::move(entries), a.matrix);
+    check_interrupt();
+    from_entries = factor_file(std::move(file), a, common);
+  }
+  SparseFactorization f = from_entries ? std::move(*from_entries) : read_factor(a, common);
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   object["log_determinant"] = number(f.factor.info().log_determinant);
@@ -449,12 +461,15 @@ void add_factor(CLI::App& app, CommonOptions& common, Run& run) {
 
 void add_logdet(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "logdet", "log-determinant of a sparse symmetric positive definite matrix");
+      "logdet",
+      "log-determinant of a positive definite matrix: sparse symmetric, or dense Hermitian");
   add_examples(*verb, {"strata logdet Q.mtx", "strata logdet factor/"});
   auto a = std::make_shared<FactorArguments>();
   common.add_factor_options(*verb);
-  verb->add_option("A", a->matrix,
-                   "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
+  verb->add_option(
+          "A", a->matrix,
+          "symmetric matrix: .mtx, .npy or these .gz, with complex numbers a Hermitian one, "
+          "factored as a dense one; or what 'strata factor -o' wrote")
       ->required();
   a->add_to(*verb);
   a->add_precision_to(*verb, "which has fewer digits; how many is told");

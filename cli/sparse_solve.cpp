@@ -56,7 +56,7 @@ bool all_finite(const DenseMatrix<double>& x) {
 /// Why a solution is not what was promised; empty if it is.
 std::string complaint_of(const SolutionCheck& check) {
   const Certificate& c = check.certificate;
-  const bool single = c.precision == Element::fp32;
+  const bool single = element_of_parts(c.precision) == Element::fp32;
   const double epsilon = single && !check.of_factor ? std::numeric_limits<float>::epsilon()
                                                     : std::numeric_limits<double>::epsilon();
   const double promised = 4 * epsilon * std::sqrt(static_cast<double>(check.n));

@@ -1,12 +1,15 @@
 #pragma once
-// Dense symmetric positive definite systems, of any size the host can hold.
+// Dense symmetric positive definite systems, real or complex, of any size the host can hold.
 //
 // Contract: only the lower triangle of A is read; A is never modified. One call serves matrices
 // that fit on the device and matrices that do not. On the planned path, and with a tile of the
 // caller's, the factor is bit-identical whatever the budget, the policy and the number of devices.
 // By itself a call takes the fastest tile, and may factor in core what a single GPU holds
-// (options.hpp: path, tile). T is double or float.
+// (options.hpp: path, tile). T is double or float, or std::complex of one of them, for which there
+// are CPU devices alone: A is then Hermitian, and Lᵀ below is the conjugate transpose. A complex
+// matrix whose diagonal has an imaginary part is refused: Error{input} names the element.
 
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -77,12 +80,16 @@ class CholeskyFactor {
   /// triangular solves did.
   RunReport solve(MatrixView<double> b);
   RunReport solve(MatrixView<float> b);
+  RunReport solve(MatrixView<std::complex<double>> b);
+  RunReport solve(MatrixView<std::complex<float>> b);
   /// B ← L⁻¹·B.
   RunReport solve_lower(MatrixView<double> b);
 
   /// Copies L into the lower triangle of `out` (n × n); the rest of `out` is set to zero.
   void copy_lower(MatrixView<double> out) const;
   void copy_lower(MatrixView<float> out) const;
+  void copy_lower(MatrixView<std::complex<double>> out) const;
+  void copy_lower(MatrixView<std::complex<float>> out) const;
 
   struct State;  ///< private to the library
   explicit CholeskyFactor(std::unique_ptr<State> state);
@@ -95,6 +102,10 @@ class CholeskyFactor {
 /// as Error.
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, const Options& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a,
+                                      const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a,
+                                      const Options& options = {});
 
 /// What `solve` hands back beside x.
 struct SolveResult {
@@ -106,7 +117,8 @@ struct SolveResult {
 /// What of a symmetric A is read.
 enum class GivenTriangles : std::uint8_t {
   lower,  ///< the elements on and below the diagonal
-  /// All. Elements that mirror each other may differ by rounding: what is factored is the lower
+  /// All. Elements that mirror each other (complex ones are then conjugates of each other) may
+  /// differ by rounding: what is factored is the lower
   /// triangle, but residuals, so X and the certificate, are those of A as it is given.
   both,
 };
@@ -116,9 +128,11 @@ enum class GivenTriangles : std::uint8_t {
 /// refinement is taken if it improves, further ones, with residuals in double-double, where
 /// forward_error is above solution_error_wanted(). With an X in fp32 the system is factored and
 /// solved in fp32; residuals, so the certificate and the refinement, are those of A and B as they
-/// are given, in fp64. Where A or a column of B is near the
-/// ends of the range, a power of two times it is solved with. Elements of X that leave the range
-/// all the same are not finite, and then backward_error is NaN. The condition takes a few solves.
+/// are given, in fp64. In complex64 and complex128 all that holds as in
+/// fp32 and fp64, errors of an element being the magnitudes of their complex differences. Where A
+/// or a column of B is near the ends of the range, a power of two times it is solved with. Elements
+/// of X that leave the range all the same are not finite, and then backward_error is NaN. The
+/// condition takes a few solves.
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
                                 MatrixView<double> x, const Options& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
@@ -131,6 +145,44 @@ enum class GivenTriangles : std::uint8_t {
 [[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const double> b,
                                 MatrixView<float> x, const Options& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(MatrixView<const std::complex<double>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<double>> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
+                                MatrixView<const std::complex<float>> b,
+                                MatrixView<std::complex<float>> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(MatrixView<const std::complex<double>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<float>> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<float>> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
+
+/// log|A| of a dense matrix, and how far it may be off.
+struct [[nodiscard]] LogDeterminant {
+  FactorInfo factor;  ///< log|A| is in it
+  /// A bound of what rounding did to log|A|, A as it was given; as reliable as the estimate of
+  /// ‖S⁻¹‖∞ that it takes. Inf: not a digit is known. NaN: the factorization failed.
+  double error = std::numeric_limits<double>::quiet_NaN();
+  double scaled_condition = std::numeric_limits<double>::quiet_NaN();  ///< as Certificate has it
+  Element precision = Element::fp64;                                   ///< of the factor
+  RunReport run;                                                       ///< the factorization
+  double seconds = 0;
+};
+/// Factors A as `cholesky` does, and scales it as `solve` does where it is near the ends of the
+/// range. Only the lower triangle is read.
+[[nodiscard]] LogDeterminant log_determinant(MatrixView<const double> a,
+                                             const Options& options = {});
+[[nodiscard]] LogDeterminant log_determinant(MatrixView<const float> a,
+                                             const Options& options = {});
+[[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<double>> a,
+                                             const Options& options = {});
+[[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<float>> a,
+                                             const Options& options = {});
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a
 /// simulated trace with its predicted seconds (`seconds` is 0: nothing runs). `generated`: the

@@ -9,6 +9,7 @@
 // planes of binary16, hi then lo, each packed column-major; the value is their sum over the scale
 // of the block. none is no element: the block is zero and has no bytes.
 
+#include <complex>
 #include <cstdint>
 #include <string_view>
 
@@ -49,6 +50,16 @@ inline constexpr int kElements = 12;
   return 0;
 }
 
+[[nodiscard]] constexpr bool is_complex(Element element) noexcept {
+  return element == Element::complex128 || element == Element::complex64;
+}
+/// What its parts are: of complex numbers fp64 or fp32, else the element itself.
+[[nodiscard]] constexpr Element element_of_parts(Element element) noexcept {
+  return element == Element::complex128  ? Element::fp64
+         : element == Element::complex64 ? Element::fp32
+                                         : element;
+}
+
 /// "fp64", "complex128", …
 [[nodiscard]] constexpr std::string_view to_string(Element element) noexcept {
   switch (element) {
@@ -76,6 +87,10 @@ template <>
 inline constexpr Element element_of<double> = Element::fp64;
 template <>
 inline constexpr Element element_of<float> = Element::fp32;
+template <>
+inline constexpr Element element_of<std::complex<double>> = Element::complex128;
+template <>
+inline constexpr Element element_of<std::complex<float>> = Element::complex64;
 template <>
 inline constexpr Element element_of<std::int32_t> = Element::int32;
 template <>

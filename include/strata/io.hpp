@@ -14,6 +14,7 @@
 //   device or a pipe is written directly.
 // * Matrices in memory are column-major, extents are 64-bit, indices are 0-based.
 
+#include <complex>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,8 +46,9 @@ struct DenseMatrix {
 };
 
 /// A .npy array of one or two dimensions, of either byte order and either memory order (format
-/// versions 1.0, 2.0 and 3.0): fp64, fp32, or integers and truth values, which become fp64 and have
-/// to be numbers that it holds exactly. Move-only; immutable, so many threads may read it.
+/// versions 1.0, 2.0 and 3.0): fp64, fp32, complex128, complex64, or integers and truth values,
+/// which become fp64 and have to be numbers that it holds exactly. Move-only; immutable, so many
+/// threads may read it.
 ///
 /// An uncompressed file whose elements are in this machine's byte order is mapped, not read: pages
 /// come in when they are touched, and the file may be larger than memory. It must not be shortened
@@ -63,29 +65,34 @@ class NpyFile {
   [[nodiscard]] int dimensions() const noexcept;  ///< 1 or 2
   [[nodiscard]] std::int64_t rows() const noexcept;
   [[nodiscard]] std::int64_t cols() const noexcept;     ///< 1 for a one-dimensional array
-  [[nodiscard]] Element precision() const noexcept;     ///< fp64 or fp32
+  [[nodiscard]] Element precision() const noexcept;     ///< fp64, fp32, complex128 or complex64
   [[nodiscard]] bool fortran_order() const noexcept;    ///< as the file's header says
   [[nodiscard]] bool row_major() const noexcept;        ///< C order, where that makes a difference
   [[nodiscard]] bool mapped() const noexcept;           ///< the elements lie in the file itself
   [[nodiscard]] const void* elements() const noexcept;  ///< rows · cols native elements, packed
   [[nodiscard]] const std::string& name() const noexcept;  ///< the path it was opened with
 
-  /// The array as a rows × cols view, T double or float. Throws Error{misuse} if `T` is not the
-  /// file's precision or the file is row-major.
+  /// The array as a rows × cols view, T double or float or std::complex of one of them. Throws
+  /// Error{misuse} if `T` is not the file's precision or the file is row-major.
   template <class T>
   [[nodiscard]] MatrixView<const T> view() const;
 
   /// The transpose of a row-major array, without a copy: cols × rows, column-major. A symmetric
-  /// matrix may be read through it as it is; its lower triangle is then the file's upper one.
-  /// Throws Error{misuse} if `T` is not the file's precision or the file is column-major.
+  /// matrix may be read through it as it is, a Hermitian one as its conjugate; its lower triangle
+  /// is then the file's upper one. Throws Error{misuse} if `T` is not the file's precision or the
+  /// file is column-major.
   template <class T>
   [[nodiscard]] MatrixView<const T> transposed_view() const;
 
-  /// Reads every element once; throws Error{input} naming the first that is NaN or infinite.
+  /// Reads every element once; throws Error{input} naming the first that is NaN or infinite, of
+  /// complex numbers in either part.
   void require_finite() const;
 
-  /// A copy, widened to fp64 and column-major. Throws Error{memory}.
+  /// A copy, widened to fp64 and column-major. Throws Error{memory}; Error{input} for complex
+  /// numbers.
   [[nodiscard]] DenseMatrix<double> to_dense() const;
+  /// The same widened to complex128, of real numbers, too.
+  [[nodiscard]] DenseMatrix<std::complex<double>> to_dense_complex() const;
 
   struct State;  ///< private to the library
   explicit NpyFile(std::unique_ptr<State> state);
@@ -98,13 +105,17 @@ class NpyFile {
 /// finite. Throws Error{input, memory}.
 [[nodiscard]] DenseMatrix<double> read_npy(const std::string& path);
 
-/// Writes a two-dimensional array, fp64 or fp32 as the matrix is, in Fortran order (format version
-/// 1.0). Throws Error{storage}.
+/// Writes a two-dimensional array, in the matrix's element, in Fortran order (format version 1.0).
+/// Throws Error{storage}.
 void write_npy(const std::string& path, MatrixView<const double> matrix);
 void write_npy(const std::string& path, MatrixView<const float> matrix);
+void write_npy(const std::string& path, MatrixView<const std::complex<double>> matrix);
+void write_npy(const std::string& path, MatrixView<const std::complex<float>> matrix);
 /// Writes a one-dimensional array.
 void write_npy(const std::string& path, std::span<const double> vector);
 void write_npy(const std::string& path, std::span<const float> vector);
+void write_npy(const std::string& path, std::span<const std::complex<double>> vector);
+void write_npy(const std::string& path, std::span<const std::complex<float>> vector);
 
 /// A .npy array, fp64 or fp32 in Fortran order, that is filled where it lies: in a mapped file,
 /// which may be larger than memory, and which appears under its name when it is complete. Its
@@ -136,47 +147,59 @@ class NpyOutput {
 /// Which triangle of a square matrix.
 enum class Triangle { lower, upper };
 
-/// A Matrix Market file: real, integer or pattern (every entry is 1); coordinate or array; general,
-/// symmetric (or, being real, hermitian) or skew-symmetric. Source of the format: Boisvert, Pozo,
-/// Remington, "The Matrix Market exchange formats: initial design", NISTIR 5935, 1996.
+/// A Matrix Market file: real, complex, integer or pattern (every entry is 1); coordinate or array;
+/// general, symmetric (or, being real, hermitian), hermitian or skew-symmetric. Source of the
+/// format: Boisvert, Pozo, Remington, "The Matrix Market exchange formats: initial design", NISTIR
+/// 5935, 1996.
 struct MatrixMarket {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   bool symmetric = false;       ///< only the lower triangle is held
   bool skew_symmetric = false;  ///< only the strictly lower triangle is held
+  bool hermitian = false;       ///< of complex numbers, only the lower triangle is held
   bool is_array = false;        ///< dense: `row` and `col` are empty
   /// Coordinate: entry k is at (row[k], col[k]), 0-based, in the order of the file, where one
   /// position may come several times. Array: the elements that are held, column by column.
   std::vector<std::int64_t> row;
   std::vector<std::int64_t> col;
   std::vector<double> value;
+  std::vector<double>
+      imaginary;  ///< of complex numbers, whose real parts are in `value`; else empty
+  bool is_complex = false;
 
   /// Entries that are held.
   [[nodiscard]] std::int64_t entries() const noexcept {
     return static_cast<std::int64_t>(value.size());
   }
   /// The whole matrix: both triangles of a symmetric one, repeated entries summed. Throws
-  /// Error{memory}, before it allocates, if rows · cols elements exceed this machine's memory.
+  /// Error{memory}, before it allocates, if rows · cols elements exceed this machine's memory;
+  /// Error{input} for complex numbers.
   [[nodiscard]] DenseMatrix<double> to_dense() const;
+  /// The same in complex128, of real numbers, too.
+  [[nodiscard]] DenseMatrix<std::complex<double>> to_dense_complex() const;
   /// The same as a sparse matrix; of an array the elements that are not zero. Throws Error{misuse}
-  /// beyond 2^31 - 1 rows or columns, Error{memory}.
+  /// beyond 2^31 - 1 rows or columns, Error{memory}; Error{input} for complex numbers.
   [[nodiscard]] SparseMatrix to_sparse() const;
-  /// Makes this the symmetric matrix that has the diagonal and this triangle of the one there was;
-  /// what the other triangle held is gone. `name` stands for the file in messages. Throws
-  /// Error{misuse} if it is not square, Error{input} if only the other triangle holds anything.
+  /// Makes this the symmetric matrix, of complex numbers the Hermitian one, that has the diagonal
+  /// and this triangle of the one there was; what the other triangle held is gone. `name` stands
+  /// for the file in messages. Throws Error{misuse} if it is not square, Error{input} if only the
+  /// other triangle holds anything.
   void take_triangle(Triangle triangle, const std::string& name);
 };
 
 /// Reads a Matrix Market file, in UTF-8 or UTF-16. A symmetric coordinate file stores each pair of
-/// elements once, in either triangle. Throws Error{input} with the line number: a bad header, an
-/// index outside the matrix, a value that is not a finite number, or no integer that a double holds
-/// where the header says integer, fewer or more entries than announced; Error{memory}.
+/// elements once, in either triangle; so does a hermitian one. Throws Error{input} with the line
+/// number: a bad header, an index outside the matrix, a value that is not a finite number, or no
+/// integer that a double holds where the header says integer. So it does for an imaginary part on
+/// the diagonal of a hermitian matrix, and for fewer or more entries than announced. Error{memory}.
 [[nodiscard]] MatrixMarket read_mtx(const std::string& path);
 
-/// Writes a dense matrix (array, real, general), digits enough to read the same values back in the
-/// matrix's precision. Throws Error{storage}.
+/// Writes a dense matrix (array, real or complex, general), digits enough to read the same values
+/// back in the matrix's precision. Throws Error{storage}.
 void write_mtx(const std::string& path, MatrixView<const double> matrix);
 void write_mtx(const std::string& path, MatrixView<const float> matrix);
+void write_mtx(const std::string& path, MatrixView<const std::complex<double>> matrix);
+void write_mtx(const std::string& path, MatrixView<const std::complex<float>> matrix);
 /// Writes an n × 1 matrix.
 void write_mtx(const std::string& path, std::span<const double> vector);
 /// Writes the lower triangle of a symmetric sparse matrix, both of whose triangles are given or the
@@ -191,12 +214,18 @@ void write_symmetric_mtx(const std::string& path, std::int64_t n, std::int64_t e
                          const std::function<void(const PutEntry&)>& fill);
 
 /// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz); one column of a .mtx is
-/// a vector. Throws Error{misuse} for any other name, else as read_npy and read_mtx.
+/// a vector. Throws Error{misuse} for any other name, Error{input} for complex numbers, else as
+/// read_npy and read_mtx.
 [[nodiscard]] DenseMatrix<double> read_dense(const std::string& path);
-/// Writes what read_dense reads, fp64 or fp32 as the matrix is: a matrix whatever the number of its
-/// columns is, or one column as a vector, a .npy array of one dimension, where `dimensions` is 1.
+/// Writes what read_dense reads, or a complex one, in the element of the matrix: a matrix whatever
+/// the number of its columns is, or one column as a vector, a .npy array of one dimension, where
+/// `dimensions` is 1.
 void write_dense(const std::string& path, MatrixView<const double> matrix, int dimensions = 2);
 void write_dense(const std::string& path, MatrixView<const float> matrix, int dimensions = 2);
+void write_dense(const std::string& path, MatrixView<const std::complex<double>> matrix,
+                 int dimensions = 2);
+void write_dense(const std::string& path, MatrixView<const std::complex<float>> matrix,
+                 int dimensions = 2);
 
 /// What the fields of a column may be beside numbers.
 struct ColumnRules {

@@ -9,6 +9,7 @@
 #include "kernels/potrf.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/trsm.hpp"
+#include "schedule/complex_work.hpp"
 #include "schedule/machine_model.hpp"
 
 namespace strata {
@@ -56,8 +57,10 @@ Elements elements_of_task(const Operation& operation, Element element) {
 /// The least on one device of `problem.devices`.
 double device_seconds_min(const CholeskyProblem& problem, const DeviceModel& device,
                           int all_queues) {
+  const double factor = work_factor(problem.precision);
   const auto seconds = [&](const Operation& operation, double work) {
-    return kernel_seconds(device, operation, elements_of_task(operation, problem.precision), work);
+    return kernel_seconds(device, operation, elements_of_task(operation, problem.precision),
+                          factor * work);
   };
   double work = 0;
   double on_queues = 0;
@@ -65,7 +68,7 @@ double device_seconds_min(const CholeskyProblem& problem, const DeviceModel& dev
     const double all = calls.count * seconds(*calls.operation, calls.work);
     const Elements elements = elements_of_task(*calls.operation, problem.precision);
     on_queues += all;
-    work += all * kernel_share(device, *calls.operation, elements, calls.work);
+    work += all * kernel_share(device, *calls.operation, elements, factor * calls.work);
   }
   const auto devices = static_cast<double>(problem.devices);
   const auto full = static_cast<double>(problem.n / problem.tile);

@@ -16,34 +16,36 @@ namespace strata {
 
 /// OUT ← A·IN for n × r blocks, which do not overlap.
 using BlockOperator = std::function<void(MatrixView<const double> in, MatrixView<double> out)>;
-/// B ← M⁻¹·B for an n × r block.
-using BlockSolver = std::function<void(MatrixView<double> b)>;
+/// B ← M⁻¹·B for an n × r block of T.
+template <class T>
+using BlockSolverOf = std::function<void(MatrixView<T> b)>;
+using BlockSolver = BlockSolverOf<double>;
 
-/// An owned block, zero at first, with ld = rows.
-class DenseBlock {
+/// An owned block of T, zero at first, with ld = rows.
+template <class T>
+class DenseBlockOf {
  public:
-  DenseBlock(std::int64_t rows, std::int64_t cols)
+  DenseBlockOf(std::int64_t rows, std::int64_t cols)
       : rows_(rows), cols_(cols), data_(static_cast<std::size_t>(rows * cols)) {}
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::int64_t cols() const noexcept { return cols_; }
-  [[nodiscard]] double* column(std::int64_t j) noexcept { return data_.data() + j * rows_; }
-  [[nodiscard]] const double* column(std::int64_t j) const noexcept {
-    return data_.data() + j * rows_;
-  }
-  [[nodiscard]] MatrixView<double> view() noexcept {
+  [[nodiscard]] T* column(std::int64_t j) noexcept { return data_.data() + j * rows_; }
+  [[nodiscard]] const T* column(std::int64_t j) const noexcept { return data_.data() + j * rows_; }
+  [[nodiscard]] MatrixView<T> view() noexcept {
     return {data_.data(), rows_, cols_, std::max<std::int64_t>(rows_, 1)};
   }
-  [[nodiscard]] MatrixView<const double> view() const noexcept {
+  [[nodiscard]] MatrixView<const T> view() const noexcept {
     return {data_.data(), rows_, cols_, std::max<std::int64_t>(rows_, 1)};
   }
-  void clear_column(std::int64_t j) { std::fill_n(column(j), rows_, 0.0); }
+  void clear_column(std::int64_t j) { std::fill_n(column(j), rows_, T{0}); }
 
  private:
   std::int64_t rows_;
   std::int64_t cols_;
-  std::vector<double> data_;
+  std::vector<T> data_;
 };
+using DenseBlock = DenseBlockOf<double>;
 
 /// xᵀy in one order, by fused multiply-adds.
 [[nodiscard]] inline double dot(std::int64_t n, const double* x, const double* y) {
@@ -70,10 +72,12 @@ class DenseBlock {
 }
 
 /// max |x_i|; NaN if one is.
-[[nodiscard]] inline double norm_inf(std::int64_t n, const double* x) {
+template <class T>
+[[nodiscard]] double norm_inf(std::int64_t n, const T* x) {
   double largest = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    if (!(std::abs(x[i]) <= largest)) largest = std::abs(x[i]);
+    const double size = std::abs(x[i]);
+    if (!(size <= largest)) largest = size;
     if (std::isnan(largest)) return largest;
   }
   return largest;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/random.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
 namespace {
@@ -12,15 +13,17 @@ constexpr std::int64_t kExactOrder = 8;
 constexpr std::int64_t kColumns = 4;
 constexpr int kRounds = 2;  // of signs and unit vectors
 
-double norm_one(std::int64_t n, const double* x) {
+template <class T>
+double norm_one(std::int64_t n, const T* x) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += std::abs(x[i]);
   return sum;
 }
 
 /// Ones; signs that alternate and grow, against which the method was seen to be weak; random signs.
-DenseBlock first_columns(std::int64_t n) {
-  DenseBlock x(n, kColumns);
+template <class T>
+DenseBlockOf<T> first_columns(std::int64_t n) {
+  DenseBlockOf<T> x(n, kColumns);
   for (std::int64_t i = 0; i < n; ++i) {
     x.column(0)[i] = 1;
     x.column(1)[i] =
@@ -32,9 +35,23 @@ DenseBlock first_columns(std::int64_t n) {
   return x;
 }
 
+/// x/|x|, 1 for zero.
+template <class T>
+T sign_of(const T& x) {
+  if constexpr (is_complex_v<T>) {
+    const double size = std::abs(x);
+    return size > 0 ? x / size : T{1};
+  } else {
+    return x >= 0 ? 1 : -1;
+  }
+}
+
+template <class T>
 class NormEstimate {
  public:
-  NormEstimate(std::int64_t n, const BlockSolver& apply) : n_(n), apply_(apply) {}
+  using Block = DenseBlockOf<T>;
+
+  NormEstimate(std::int64_t n, const BlockSolverOf<T>& apply) : n_(n), apply_(apply) {}
 
   double run() {
     if (n_ == 0) return 0;
@@ -44,7 +61,7 @@ class NormEstimate {
       (void)unit_columns(all);
       return largest_;
     }
-    DenseBlock y = first_columns(n_);
+    Block y = first_columns<T>(n_);
     std::vector<double> before(kColumns);
     for (std::int64_t j = 0; j < kColumns; ++j)
       before[static_cast<std::size_t>(j)] = norm_one(n_, y.column(j));
@@ -67,8 +84,8 @@ class NormEstimate {
   }
 
   /// Columns of B; their lengths are lower bounds, and of all columns the norm itself.
-  DenseBlock unit_columns(const std::vector<std::int64_t>& columns) {
-    DenseBlock y(n_, std::ssize(columns));
+  Block unit_columns(const std::vector<std::int64_t>& columns) {
+    Block y(n_, std::ssize(columns));
     for (std::int64_t j = 0; j < y.cols(); ++j)
       y.column(j)[columns[static_cast<std::size_t>(j)]] = 1;
     apply_(y.view());
@@ -77,9 +94,9 @@ class NormEstimate {
   }
 
   /// The columns of B that are the longest to first order, none that was looked at.
-  std::vector<std::int64_t> promising(DenseBlock y, std::vector<std::int64_t>& used) {
+  std::vector<std::int64_t> promising(Block y, std::vector<std::int64_t>& used) {
     for (std::int64_t j = 0; j < y.cols(); ++j)
-      for (std::int64_t i = 0; i < n_; ++i) y.column(j)[i] = y.column(j)[i] >= 0 ? 1 : -1;
+      for (std::int64_t i = 0; i < n_; ++i) y.column(j)[i] = sign_of(y.column(j)[i]);
     apply_(y.view());
     std::vector<double> gain(static_cast<std::size_t>(n_));
     for (std::int64_t j = 0; j < y.cols(); ++j) {
@@ -105,27 +122,37 @@ class NormEstimate {
   }
 
   std::int64_t n_;
-  const BlockSolver& apply_;
+  const BlockSolverOf<T>& apply_;
   double largest_ = 0;
 };
+
+template <class T>
+double norm_of_scaled(const std::vector<double>& scale, const BlockSolverOf<T>& solve) {
+  const auto n = std::ssize(scale);
+  const auto multiply = [&](MatrixView<T> b) {
+    for (std::int64_t j = 0; j < b.cols; ++j)
+      for (std::int64_t i = 0; i < n; ++i) b(i, j) *= scale[static_cast<std::size_t>(i)];
+  };
+  const BlockSolverOf<T> scaled = [&](MatrixView<T> b) {
+    multiply(b);
+    solve(b);
+    multiply(b);
+  };
+  return NormEstimate<T>(n, scaled).run();
+}
 
 }  // namespace
 
 double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply) {
-  return NormEstimate(n, apply).run();
+  return NormEstimate<double>(n, apply).run();
 }
 
 double estimate_scaled_inverse_norm(const std::vector<double>& scale, const BlockSolver& solve) {
-  const auto n = std::ssize(scale);
-  const auto multiply = [&](MatrixView<double> b) {
-    for (std::int64_t j = 0; j < b.cols; ++j)
-      for (std::int64_t i = 0; i < n; ++i) b(i, j) *= scale[static_cast<std::size_t>(i)];
-  };
-  return estimate_symmetric_norm(n, [&](MatrixView<double> b) {
-    multiply(b);
-    solve(b);
-    multiply(b);
-  });
+  return norm_of_scaled(scale, solve);
+}
+double estimate_scaled_inverse_norm(const std::vector<double>& scale,
+                                    const BlockSolverOf<std::complex<double>>& solve) {
+  return norm_of_scaled(scale, solve);
 }
 
 }  // namespace strata

@@ -6,8 +6,11 @@
 //
 // Method: Higham, Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to
 // 1-norm pseudospectra" (SIAM J. Matrix Anal. Appl. 21, 2000), for a symmetric B, whose norms ‖·‖₁
-// and ‖·‖∞ are the same: so each product with signs is a lower bound, too. A block costs little
-// more than a column where a solve reads a large factor.
+// and ‖·‖∞ are the same: so each product with signs is a lower bound, too. In complex numbers B is
+// Hermitian, and the sign of x is x/|x|. A block costs little more than a column where a solve
+// reads a large factor.
+
+#include <complex>
 
 #include "cholesky/dense_block.hpp"
 
@@ -20,5 +23,7 @@ namespace strata {
 /// ‖D·A⁻¹·D‖∞, D = diag(scale): `solve` is B ← A⁻¹·B.
 [[nodiscard]] double estimate_scaled_inverse_norm(const std::vector<double>& scale,
                                                   const BlockSolver& solve);
+[[nodiscard]] double estimate_scaled_inverse_norm(const std::vector<double>& scale,
+                                                  const BlockSolverOf<std::complex<double>>& solve);
 
 }  // namespace strata

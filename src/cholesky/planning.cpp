@@ -209,7 +209,7 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   problem.devices = static_cast<int>(machine.devices.size());
   problem.rates.clear();
   for (const DeviceModel& device : machine.devices)
-    problem.rates.push_back(device.rate(problem.precision));
+    problem.rates.push_back(device.rate(element_of_parts(problem.precision)));
   if (takes_in_core(problem, machine, options)) return plan_in_core(problem, machine, options);
   const bool mixed = problem.formats.map != nullptr;  // for the tile that the problem has
   const bool free_tile = !mixed && options.tile == 0 && options.path != CholeskyPath::planned;

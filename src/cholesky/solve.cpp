@@ -2,7 +2,8 @@
 //
 // Method: Cholesky, one step of refinement where it is worth it, and then the certificate, all of
 // it from the residual r of the x that is handed back, in fp64, and t = |A|·|x| + |b|. Rounding in
-// r is at most γ·t, γ = (n + 2)·2⁻⁵³, so with D = diag(A)^(−1/2), S = D·A·D and f = |r| + γ·t
+// r is at most γ·t, γ = (n + 2)·2⁻⁵³ or three times that (kRoundings), so with D = diag(A)^(−1/2),
+// S = D·A·D and f = |r| + γ·t
 //   |x − A⁻¹·b|_i <= D_i·‖S⁻¹‖∞·‖D·f‖∞.
 // That says too little of x where elements of x are small in units of their rows. There r in
 // double-double gives a correction d, and with η, a bound of what corrections shrink by,
@@ -21,45 +22,15 @@
 
 #include "base/check.hpp"
 #include "base/index.hpp"
-#include "cholesky/inverse_norm.hpp"
+#include "cholesky/dense_system.hpp"
 #include "kernels/host_residual.hpp"
+#include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
 #include "session/report.hpp"
 #include "strata/cholesky.hpp"
 
 namespace strata {
 namespace {
-
-template <class T>
-struct OwnedColumns {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  std::vector<T> values = std::vector<T>(at(rows * cols));
-
-  [[nodiscard]] MatrixView<T> view() {
-    return {values.data(), rows, cols, std::max<std::int64_t>(rows, 1)};
-  }
-  [[nodiscard]] MatrixView<const T> view() const {
-    return {values.data(), rows, cols, std::max<std::int64_t>(rows, 1)};
-  }
-};
-
-template <class From, class To>
-void copy_columns(MatrixView<const From> from, MatrixView<To> to) {
-  for (std::int64_t j = 0; j < from.cols; ++j)
-    std::transform(from.column(j), from.column(j) + from.rows, to.column(j),
-                   [](From value) { return static_cast<To>(value); });
-}
-
-/// 2^(−exponent)·A, of what is given.
-template <class T>
-OwnedColumns<T> divided(MatrixView<const T> a, int exponent, GivenTriangles given) {
-  OwnedColumns<T> copy{a.rows, a.cols};
-  for (std::int64_t j = 0; j < a.cols; ++j)
-    for (std::int64_t i = given == GivenTriangles::both ? 0 : j; i < a.rows; ++i)
-      copy.view()(i, j) = std::scalbn(a(i, j), -exponent);
-  return copy;
-}
 
 template <class T, class A, class B>
 void check_solve_shapes(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x) {
@@ -70,66 +41,44 @@ void check_solve_shapes(MatrixView<const A> a, MatrixView<const B> b, MatrixView
           b.rows, b.cols);
 }
 
-/// What elements lost that became subnormal numbers by a power of two; of all others nothing.
-struct Loss {
-  double relative = 0;     ///< the most that an element did, beside itself
-  double scaled_norm = 0;  ///< ‖·‖∞ of all that was lost, divided by roots of the diagonal
-};
-
-template <class T>
-Loss loss_of(MatrixView<const T> a, MatrixView<const T> divided, int exponent) {
-  Loss loss;
-  std::vector<double> sum(at(a.rows));
-  const auto root = [&](std::int64_t i) { return std::sqrt(static_cast<double>(a(i, i))); };
-  for (std::int64_t j = 0; j < a.cols; ++j) {
-    for (std::int64_t i = j; i < a.rows; ++i) {
-      const double value = a(i, j);
-      const double off = std::abs(value - double{std::scalbn(divided(i, j), exponent)});
-      if (off == 0) continue;
-      loss.relative = std::max(loss.relative, off / std::abs(value));
-      sum[at(i)] += off / root(i) / root(j);
-      if (i != j) sum[at(j)] += off / root(i) / root(j);
-    }
-  }
-  loss.scaled_norm = norm_inf(a.rows, sum.data());
-  return loss;
-}
-
 /// A system in a range where neither factor nor residuals overflow or lose digits: A as it was
 /// given, whatever it is factored in.
 template <class A>
 struct System {
+  using Wide = WideOf<A>;  // of right-hand sides, solutions and residuals
+
   MatrixView<const A> a;
-  MatrixView<const double> b;
+  MatrixView<const Wide> b;
   std::vector<int> back;  ///< by column: x times 2 to this is the solution of what was given
   Loss loss;
   GivenTriangles given = GivenTriangles::lower;
 
   /// R ← R − E·X of elements that mirror each other and differ.
-  void subtract_differences(MatrixView<const double> x, MatrixView<double> r) const {
+  void subtract_differences(MatrixView<const Wide> x, MatrixView<Wide> r) const {
     if (given == GivenTriangles::both) subtract_asymmetry(a, x, r);
   }
 };
 
-using Columns = OwnedColumns<double>;
-
-/// What is known of a solution.
+/// What is known of a solution, which is of W, double or std::complex<double>.
+template <class W>
 struct Measured {
-  std::vector<double> r, terms;  ///< b − A·x, |A|·|x| + |b|: n × nrhs
+  std::vector<W> r;           ///< b − A·x: n × nrhs
+  std::vector<double> terms;  ///< |A|·|x| + |b|: n × nrhs
   double normwise = 0;
   double componentwise = 0;
   double condition_norm = 0;  ///< ‖S‖∞
 };
 
 template <class A>
-Measured measure(const System<A>& system, MatrixView<const double> x,
-                 const std::vector<double>& scale) {
+Measured<WideOf<A>> measure(const System<A>& system, MatrixView<const WideOf<A>> x,
+                            const std::vector<double>& scale) {
   const std::int64_t n = x.rows;
   const std::int64_t ld = std::max<std::int64_t>(n, 1);
-  Measured m;
+  Measured<WideOf<A>> m;
   for (std::int64_t j = 0; j < x.cols; ++j)
     m.r.insert(m.r.end(), system.b.column(j), system.b.column(j) + n);
-  const MatrixView<double> r{m.r.data(), n, x.cols, ld};
+  const MatrixView<WideOf<A>> r{m.r.data(), n, x.cols, ld};
+  const MatrixView<const WideOf<A>> residual = r;
   symmetric_residual(system.a, x, r);
   system.subtract_differences(x, r);
   // |A|·[|x|, ones, diag(A)^(−1/2)]
@@ -145,86 +94,71 @@ Measured measure(const System<A>& system, MatrixView<const double> x,
   m.terms.assign(sums.column(0), sums.column(0) + n * x.cols);
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < n; ++i) m.terms[at(i + j * n)] += std::abs(system.b(i, j));
-  m.normwise = backward_error(norm_inf(n, sums.column(x.cols)), system.b, x, r);
-  m.componentwise = componentwise_backward_error(r, {m.terms.data(), n, x.cols, ld});
+  m.normwise = backward_error(norm_inf(n, sums.column(x.cols)), system.b, x, residual);
+  m.componentwise = componentwise_backward_error(residual, {m.terms.data(), n, x.cols, ld});
   return m;
 }
 
 /// x as the caller will have it: 2^back·x in T may have fewer digits, or be no number.
 template <class T>
-void round_to_range(const std::vector<int>& back, MatrixView<double> x) {
+void round_to_range(const std::vector<int>& back, MatrixView<WideOf<T>> x) {
   for (std::int64_t j = 0; j < x.cols; ++j) {
     const int exponent = back[at(j)];
-    if (exponent == 0 && std::is_same_v<T, double>) continue;
+    if (exponent == 0 && std::is_same_v<T, WideOf<T>>) continue;
     for (std::int64_t i = 0; i < x.rows; ++i)
-      x(i, j) = std::scalbn(static_cast<double>(static_cast<T>(std::scalbn(x(i, j), exponent))),
+      x(i, j) = times_power(static_cast<WideOf<T>>(static_cast<T>(times_power(x(i, j), exponent))),
                             -exponent);
   }
 }
 
 /// A⁻¹·B by a factor in T, columns of B in the middle of the range of T.
 template <class T>
-Columns solved(CholeskyFactor& factor, const std::vector<double>& b, std::int64_t columns,
-               SolveResult& result) {
+OwnedColumns<WideOf<T>> solved(CholeskyFactor& factor, const std::vector<WideOf<T>>& b,
+                               std::int64_t columns, SolveResult& result) {
   const std::int64_t n = factor.n();
   OwnedColumns<T> d{n, columns};
   std::vector<int> exponent(at(columns));
   for (std::int64_t j = 0; j < columns; ++j) {
     exponent[at(j)] = exponent_out_of_range(norm_inf(n, b.data() + j * n), element_of<T>);
     for (std::int64_t i = 0; i < n; ++i)
-      d.view()(i, j) = static_cast<T>(std::scalbn(b[at(i + j * n)], -exponent[at(j)]));
+      d.view()(i, j) = static_cast<T>(times_power(b[at(i + j * n)], -exponent[at(j)]));
   }
   accumulate(result.solve, factor.solve(d.view()));
-  Columns x{n, columns};
+  OwnedColumns<WideOf<T>> x{n, columns};
   for (std::int64_t j = 0; j < columns; ++j)
     for (std::int64_t i = 0; i < n; ++i)
-      x.view()(i, j) = std::scalbn(static_cast<double>(d.view()(i, j)), exponent[at(j)]);
+      x.view()(i, j) = times_power(static_cast<WideOf<T>>(d.view()(i, j)), exponent[at(j)]);
   return x;
 }
 
 /// One step of refinement, kept where it is better. Returns the steps that were kept.
 template <class T, class A>
-int refine(CholeskyFactor& factor, const System<A>& system, MatrixView<double> x,
-           const std::vector<double>& scale, Measured& now, SolveResult& result) {
-  Columns better = solved<T>(factor, now.r, x.cols, result);
+int refine(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<T>> x,
+           const std::vector<double>& scale, Measured<WideOf<T>>& now, SolveResult& result) {
+  using W = WideOf<T>;
+  OwnedColumns<W> better = solved<T>(factor, now.r, x.cols, result);
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < x.rows; ++i) better.view()(i, j) += x(i, j);
   round_to_range<T>(system.back, better.view());
-  Measured next = measure(system, std::as_const(better).view(), scale);
-  constexpr double kEnough = 4.0 * std::numeric_limits<T>::epsilon();
+  Measured<W> next = measure(system, std::as_const(better).view(), scale);
+  constexpr double kEnough = 4.0 * std::numeric_limits<RealOf<T>>::epsilon();
   const bool sooner = next.normwise < now.normwise && next.normwise > kEnough;
   const bool finer =
       next.normwise <= std::max(now.normwise, kEnough) && next.componentwise < now.componentwise;
   if (!sooner && !finer) return 0;
-  copy_columns<double, double>(std::as_const(better).view(), x);
+  copy_columns<W, W>(std::as_const(better).view(), x);
   now = std::move(next);
   return 1;
 }
 
-/// ‖S⁻¹‖∞ by the factor.
-template <class T>
-double scaled_inverse_norm(CholeskyFactor& factor, const std::vector<double>& scale,
-                           SolveResult& result) {
-  std::vector<double> root;
-  for (const double d : scale) root.push_back(1 / d);
-  return estimate_scaled_inverse_norm(root, [&](MatrixView<double> v) {
-    if constexpr (std::is_same_v<T, double>) {
-      accumulate(result.solve, factor.solve(v));
-    } else {
-      OwnedColumns<T> narrow{v.rows, v.cols};
-      copy_columns<double, T>(v, narrow.view());
-      accumulate(result.solve, factor.solve(narrow.view()));
-      copy_columns<T, double>(narrow.view(), v);
-    }
-  });
-}
-
 /// The bound of the head of this file by column, relative to ‖x‖∞.
-std::vector<double> forward_bounds(const Measured& m, MatrixView<const double> x,
+template <class W>
+std::vector<double> forward_bounds(const Measured<W>& m, MatrixView<const W> x,
                                    const std::vector<double>& scale, double inverse_norm) {
   const std::int64_t n = x.rows;
-  const double gamma = static_cast<double>(n + 2) * 0x1p-53;
-  const double lost = static_cast<double>(n + 2) * std::numeric_limits<double>::denorm_min();
+  const double roundings = kRoundings<W> * static_cast<double>(n + 2);
+  const double gamma = roundings * 0x1p-53;
+  const double lost = roundings * std::numeric_limits<double>::denorm_min();
   const double largest_scale = norm_inf(n, scale.data());
   std::vector<double> bounds;
   for (std::int64_t j = 0; j < x.cols; ++j) {
@@ -242,7 +176,8 @@ std::vector<double> forward_bounds(const Measured& m, MatrixView<const double> x
 }
 
 /// What the bounds of the columns leave out: D_i·‖S⁻¹‖∞·‖lost, scaled‖∞·max_j |x_j|/D_j.
-void add_loss(const Loss& loss, MatrixView<const double> x, const std::vector<double>& scale,
+template <class W>
+void add_loss(const Loss& loss, MatrixView<const W> x, const std::vector<double>& scale,
               double inverse_norm, std::vector<double>& bounds) {
   if (loss.scaled_norm == 0) return;
   for (std::int64_t j = 0; j < x.cols; ++j) {
@@ -259,6 +194,9 @@ void add_loss(const Loss& loss, MatrixView<const double> x, const std::vector<do
 template <class T, class A>
 class NearerSolution {
  public:
+  using W = WideOf<T>;
+  using Columns = OwnedColumns<W>;
+
   /// `contraction`: a bound of what corrections by the factor shrink by.
   NearerSolution(CholeskyFactor& factor, const System<A>& system, const std::vector<double>& scale,
                  double contraction, SolveResult& result)
@@ -269,9 +207,9 @@ class NearerSolution {
         result_(result) {}
 
   /// One column of B and its x; the bound of its error, which was `bound`. Counts the steps.
-  double column(std::int64_t j, MatrixView<double> x, double bound, int& steps) {
+  double column(std::int64_t j, MatrixView<W> x, double bound, int& steps) {
     constexpr int kStepsMax = 20;
-    const MatrixView<const double> b = system_.b.block(0, j, x.rows, 1);
+    const MatrixView<const W> b = system_.b.block(0, j, x.rows, 1);
     const std::vector<int> back{system_.back[at(j)]};
     Columns d = correction(b, x);
     double shrinks = contraction_;
@@ -282,11 +220,11 @@ class NearerSolution {
       for (std::int64_t i = 0; i < x.rows; ++i) next.view()(i, 0) = x(i, 0) + d.view()(i, 0);
       round_to_range<T>(back, next.view());
       Columns left = correction(b, std::as_const(next).view());
-      if (size_of(d) > 8 * double{std::numeric_limits<T>::epsilon()} * size_of(next))
+      if (size_of(d) > 8 * double{std::numeric_limits<RealOf<T>>::epsilon()} * size_of(next))
         shrinks = std::max(shrinks, 2 * size_of(left) / size_of(d));
       const double nearer = bound_of(left, std::as_const(next).view(), shrinks);
       if (!(nearer < bound / 2)) break;
-      copy_columns<double, double>(std::as_const(next).view(), x);
+      copy_columns<W, W>(std::as_const(next).view(), x);
       d = std::move(left);
       bound = nearer;
       ++steps;
@@ -295,9 +233,9 @@ class NearerSolution {
   }
 
  private:
-  Columns correction(MatrixView<const double> b, MatrixView<const double> x) {
-    std::vector<double> r(at(x.rows));
-    const MatrixView<double> residual{r.data(), x.rows, 1, std::max<std::int64_t>(x.rows, 1)};
+  Columns correction(MatrixView<const W> b, MatrixView<const W> x) {
+    std::vector<W> r(at(x.rows));
+    const MatrixView<W> residual{r.data(), x.rows, 1, std::max<std::int64_t>(x.rows, 1)};
     symmetric_residual_dd(system_.a, b, x, residual);
     system_.subtract_differences(x, residual);
     return solved<T>(factor_, r, 1, result_);
@@ -309,8 +247,7 @@ class NearerSolution {
       most = std::max(most, std::abs(v.values[i]) / scale_[i]);
     return most;
   }
-  [[nodiscard]] double bound_of(const Columns& d, MatrixView<const double> x,
-                                double shrinks) const {
+  [[nodiscard]] double bound_of(const Columns& d, MatrixView<const W> x, double shrinks) const {
     constexpr double kUnknown = std::numeric_limits<double>::infinity();
     if (!(shrinks < 0.9)) return kUnknown;
     const double spread = shrinks / (1 - shrinks) * size_of(d);
@@ -329,29 +266,28 @@ class NearerSolution {
 };
 
 template <class T, class A>
-void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<double> x,
+void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<T>> x,
              SolveResult& result) {
+  using W = WideOf<T>;
   Certificate& c = result.certificate;
-  std::vector<double> scale;  // diag(A)^(−1/2)
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    scale.push_back(1 / std::sqrt(static_cast<double>(system.a(i, i))));
+  const std::vector<double> scale = unit_scale(system.a);
   round_to_range<T>(system.back, x);
-  Measured m = measure<A>(system, x, scale);
+  Measured<W> m = measure<A>(system, x, scale);
   // A Cholesky solve is backward stable in the norm; what is left to gain is worth a step only
   // above a few ulps, row by row above what sums of n terms have.
-  const double ulp = std::numeric_limits<T>::epsilon();
+  const double ulp = std::numeric_limits<RealOf<T>>::epsilon();
   if (m.normwise > 4 * ulp ||
       m.componentwise > std::sqrt(static_cast<double>(std::max<std::int64_t>(x.rows, 16))) * ulp)
     c.refinement_steps = refine<T>(factor, system, x, scale, m, result);
-  const double inverse_norm = scaled_inverse_norm<T>(factor, scale, result);
+  const double inverse_norm = scaled_inverse_norm<T>(factor, scale, result.solve);
   c.scaled_condition = x.rows == 0 ? 1 : m.condition_norm * inverse_norm;
   // The factor's S⁻¹ is that of a matrix nearby.
   const double asymmetry =
       system.given == GivenTriangles::both ? scaled_asymmetry(system.a, scale) : 0;
-  const double nearby = 2 * c.scaled_condition * (ulp + asymmetry);
+  const double nearby = 2 * c.scaled_condition * (kRoundings<T> * ulp + asymmetry);
   const double inflated =
       nearby < 1 ? inverse_norm / (1 - nearby) : std::numeric_limits<double>::infinity();
-  std::vector<double> bounds = forward_bounds(m, x, scale, inflated);
+  std::vector<double> bounds = forward_bounds<W>(m, x, scale, inflated);
   NearerSolution<T, A> nearer(factor, system, scale, nearby, result);
   bool changed = false;
   for (std::int64_t j = 0; j < x.cols; ++j) {
@@ -365,29 +301,22 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<double>
     c.refinement_steps = std::max(c.refinement_steps, steps);
   }
   if (changed) m = measure<A>(system, x, scale);
-  add_loss(system.loss, x, scale, inflated, bounds);
+  add_loss<W>(system.loss, x, scale, inflated, bounds);
   c.backward_error = m.normwise + system.loss.relative;
   c.componentwise_backward_error = m.componentwise + system.loss.relative;
   c.forward_error = bounds.empty() ? 0 : *std::max_element(bounds.begin(), bounds.end());
   if (std::isnan(c.backward_error)) c.forward_error = std::numeric_limits<double>::infinity();
 }
 
-/// The largest element of a positive definite matrix.
-template <class T>
-double largest_diagonal(MatrixView<const T> a) {
-  double largest = 0;
-  for (std::int64_t i = 0; i < std::min(a.rows, a.cols); ++i)
-    largest = std::max(largest, std::abs(static_cast<double>(a(i, i))));
-  return largest;
-}
-
 /// What is solved, in a range where that can be done, and the memory of what had to be copied: A in
 /// the range of T as it was given, and in T.
 template <class T, class A>
 struct Scaled {
+  using W = WideOf<T>;
+
   OwnedColumns<A> near_a;
   OwnedColumns<T> narrow_a;
-  Columns near_b;
+  OwnedColumns<W> near_b;
   int exponent = 0;  ///< A is 2 to this times what is factored
   System<A> system;
 
@@ -401,7 +330,7 @@ struct Scaled {
       system.loss = loss_of(a, system.a, exponent);
     }
     near_b = {b.rows, b.cols};
-    copy_columns<B, double>(b, near_b.view());
+    copy_columns<B, W>(b, near_b.view());
     system.b = near_b.view();
     for (std::int64_t j = 0; j < b.cols; ++j) {
       const int of_column =
@@ -409,7 +338,7 @@ struct Scaled {
       if (of_column == 0) continue;
       system.back[at(j)] += of_column;
       for (std::int64_t i = 0; i < b.rows; ++i)
-        near_b.view()(i, j) = std::scalbn(near_b.view()(i, j), -of_column);
+        near_b.view()(i, j) = times_power(near_b.view()(i, j), -of_column);
     }
   }
 
@@ -446,11 +375,11 @@ SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixVie
   }
   result.certificate.precision = element_of<T>;
   if (info.ok) {
-    Columns y = solved<T>(factor, scaled.near_b.values, b.cols, result);
+    OwnedColumns<WideOf<T>> y = solved<T>(factor, scaled.near_b.values, b.cols, result);
     certify<T>(factor, system, y.view(), result);
     for (std::int64_t j = 0; j < b.cols; ++j)
       for (std::int64_t i = 0; i < b.rows; ++i)
-        x(i, j) = static_cast<T>(std::scalbn(y.view()(i, j), system.back[at(j)]));
+        x(i, j) = static_cast<T>(times_power(y.view()(i, j), system.back[at(j)]));
   }
   result.certificate.bytes_moved = result.factor.traffic.total() + result.solve.traffic.total();
   result.certificate.seconds =
@@ -461,7 +390,7 @@ SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixVie
 }  // namespace
 
 double singular_condition(Element precision) noexcept {
-  return precision == Element::fp32 ? 0x1p21 : 0x1p50;
+  return element_of_parts(precision) == Element::fp32 ? 0x1p21 : 0x1p50;
 }
 
 bool numerically_singular(double condition, Element precision) noexcept {
@@ -469,7 +398,7 @@ bool numerically_singular(double condition, Element precision) noexcept {
 }
 
 double solution_error_wanted(Element precision) noexcept {
-  return precision == Element::fp32 ? 0.1 : 1e-6;
+  return element_of_parts(precision) == Element::fp32 ? 0.1 : 1e-6;
 }
 
 SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> x,
@@ -487,6 +416,28 @@ SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, Matrix
 }
 SolveResult solve(MatrixView<const float> a, MatrixView<const double> b, MatrixView<float> x,
                   const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
+}
+
+namespace {
+using Complex128 = std::complex<double>;
+using Complex64 = std::complex<float>;
+}  // namespace
+
+SolveResult solve(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
+                  MatrixView<Complex128> x, const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
+}
+SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex64> b,
+                  MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
+}
+SolveResult solve(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
+                  MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
+  return solve_system(a, b, x, options, given);
+}
+SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex128> b,
+                  MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 

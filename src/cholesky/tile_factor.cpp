@@ -416,5 +416,7 @@ RunReport TileFactor::multiply_covariance(const CovarianceTimes& operands) {
 
 template RunReport TileFactor::sweep(Sweep, MatrixView<double>);
 template RunReport TileFactor::sweep(Sweep, MatrixView<float>);
+template RunReport TileFactor::sweep(Sweep, MatrixView<std::complex<double>>);
+template RunReport TileFactor::sweep(Sweep, MatrixView<std::complex<float>>);
 
 }  // namespace strata

@@ -10,6 +10,7 @@
 #include "cholesky/tile_factor.hpp"
 #include "device/device_host.hpp"
 #include "kernels/formats_host.hpp"
+#include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata {
@@ -22,9 +23,19 @@ void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memo
   const BlockId id(kMatrixFamily, r, c);
   if (blocks.bytes(id) == 0) return;
   const BlockExtent x = blocks.extent(id);
-  const WideTile<T> tile = widened<T>({tiles_->data() + blocks.byte_offset(id), x.rows, x.cols,
-                                       x.rows, x.row, x.col, blocks.element(id)},
-                                      scales_, memory);
+  const BlockView block{tiles_->data() + blocks.byte_offset(id),
+                        x.rows,
+                        x.cols,
+                        x.rows,
+                        x.row,
+                        x.col,
+                        blocks.element(id)};
+  WideTile<T> tile;
+  if constexpr (is_complex_v<T>) {  // tiles of few bits are of real matrices
+    tile.view = matrix_of<const T>(block);
+  } else {
+    tile = widened<T>(block, scales_, memory);
+  }
   for (std::int64_t j = 0; j < x.cols; ++j) {
     for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i)
       visit(i, j, tile.transposed ? tile.view(j, i) : tile.view(i, j));
@@ -165,5 +176,7 @@ void TileFactor::copy_lower(MatrixView<T> out) {
 
 template void TileFactor::copy_lower(MatrixView<double>);
 template void TileFactor::copy_lower(MatrixView<float>);
+template void TileFactor::copy_lower(MatrixView<std::complex<double>>);
+template void TileFactor::copy_lower(MatrixView<std::complex<float>>);
 
 }  // namespace strata

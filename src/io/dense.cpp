@@ -32,7 +32,10 @@ void write(const std::string& path, MatrixView<const T> matrix, int dimensions) 
 
 DenseMatrix<double> read_dense(const std::string& path) {
   if (format_of(path) == Format::npy) return read_npy(path);
-  DenseMatrix<double> dense = read_mtx(path).to_dense();
+  const MatrixMarket entries = read_mtx(path);
+  require(!entries.is_complex, ErrorKind::input, "mtx",
+          "{}: holds complex numbers, and real ones are needed here", path);
+  DenseMatrix<double> dense = entries.to_dense();
   if (dense.cols == 1) dense.dimensions = 1;
   return dense;
 }
@@ -41,6 +44,14 @@ void write_dense(const std::string& path, MatrixView<const double> matrix, int d
   write(path, matrix, dimensions);
 }
 void write_dense(const std::string& path, MatrixView<const float> matrix, int dimensions) {
+  write(path, matrix, dimensions);
+}
+void write_dense(const std::string& path, MatrixView<const std::complex<double>> matrix,
+                 int dimensions) {
+  write(path, matrix, dimensions);
+}
+void write_dense(const std::string& path, MatrixView<const std::complex<float>> matrix,
+                 int dimensions) {
   write(path, matrix, dimensions);
 }
 

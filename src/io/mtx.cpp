@@ -14,17 +14,20 @@
 #include <limits>
 #include <new>
 #include <numeric>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/text.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
 namespace {
 
-enum class MtxField { real, integer, pattern };
+enum class MtxField { real, complex, integer, pattern };
 
 class MtxParser {
  public:
@@ -89,14 +92,18 @@ class MtxParser {
     }
     field_ = field == "pattern"   ? MtxField::pattern
              : field == "integer" ? MtxField::integer
+             : field == "complex" ? MtxField::complex
                                   : MtxField::real;
     if (field_ == MtxField::real && field != "real" && field != "double") {
-      fail_line("'{}' is not real, integer or pattern", shown(field));
+      fail_line("'{}' is not real, complex, integer or pattern", shown(field));
     }
     if (field_ == MtxField::pattern && matrix_.is_array) fail_line("an array cannot be a pattern");
-    matrix_.symmetric = symmetry == "symmetric" || symmetry == "hermitian";  // of real numbers
+    matrix_.is_complex = field_ == MtxField::complex;
+    matrix_.hermitian = symmetry == "hermitian" && matrix_.is_complex;
+    matrix_.symmetric = symmetry == "symmetric" || (symmetry == "hermitian" && !matrix_.is_complex);
     matrix_.skew_symmetric = symmetry == "skew-symmetric";
-    if (!matrix_.symmetric && !matrix_.skew_symmetric && symmetry != "general") {
+    if (!matrix_.symmetric && !matrix_.hermitian && !matrix_.skew_symmetric &&
+        symmetry != "general") {
       fail_line("'{}' is not general, symmetric, hermitian or skew-symmetric", shown(symmetry));
     }
   }
@@ -120,7 +127,7 @@ class MtxParser {
     require(next_line(line), ErrorKind::input, "mtx", "{}: the line of sizes is missing", name_);
     matrix_.rows = take_size(line, "rows");
     matrix_.cols = take_size(line, "columns");
-    half_ = matrix_.symmetric || matrix_.skew_symmetric;
+    half_ = matrix_.symmetric || matrix_.hermitian || matrix_.skew_symmetric;
     if (half_ && matrix_.rows != matrix_.cols) {
       fail_line("a symmetric matrix cannot be {} × {}", matrix_.rows, matrix_.cols);
     }
@@ -133,7 +140,8 @@ class MtxParser {
   std::int64_t array_entries() {
     const std::int64_t n = matrix_.rows;
     const bool huge = n > std::numeric_limits<std::int64_t>::max() / 2;
-    const std::int64_t second = !half_ || huge ? matrix_.cols : n + (matrix_.symmetric ? 1 : -1);
+    const std::int64_t second =
+        !half_ || huge ? matrix_.cols : n + (matrix_.skew_symmetric ? -1 : 1);
     std::int64_t entries = 0;
     if (huge || __builtin_mul_overflow(n, second, &entries)) {
       fail_line("{} × {} elements are more than any file holds", n, matrix_.cols);
@@ -143,12 +151,16 @@ class MtxParser {
 
   void reserve() {
     // The shortest entry is "1 1" or "1", and all but the last end in a line feed.
-    const std::int64_t bytes_least = matrix_.is_array ? 2 : field_ == MtxField::pattern ? 4 : 6;
+    const std::int64_t bytes_least = (matrix_.is_array              ? 2
+                                      : field_ == MtxField::pattern ? 4
+                                                                    : 6) +
+                                     (matrix_.is_complex ? 2 : 0);
     if (announced_ > (lines_.bytes_left() + 1) / bytes_least) {
       fail_line("{} entries announced, but only {} bytes follow", announced_, lines_.bytes_left());
     }
     const auto entries = static_cast<std::size_t>(announced_);
     matrix_.value.reserve(entries);
+    if (matrix_.is_complex) matrix_.imaginary.reserve(entries);
     if (matrix_.is_array) return;
     matrix_.row.reserve(entries);
     matrix_.col.reserve(entries);
@@ -162,24 +174,43 @@ class MtxParser {
     return *index - 1;
   }
 
+  double take_value(std::string_view& line, const char* what) {
+    const std::string_view word = take_word(line);
+    if (word.empty()) fail_line("the {} is missing", what);
+    const ParsedNumber number = parse_number(word);
+    if (number.complaint != nullptr) fail_line("'{}' {}", shown(word), number.complaint);
+    if (field_ == MtxField::integer) check_integer(word, number.value);
+    return number.value;
+  }
+
+  // Where the entry of a hermitian array that comes next stands: column by column, from the
+  // diagonal on.
+  std::pair<std::int64_t, std::int64_t> next_of_hermitian_array() {
+    const std::pair place(array_row_, array_col_);
+    if (++array_row_ == matrix_.rows) array_row_ = ++array_col_;
+    return place;
+  }
+
   void parse_entry(std::string_view line) {
     std::int64_t i = 0;
     std::int64_t j = 0;
     if (!matrix_.is_array) {
       i = take_index(line, "row", matrix_.rows);
       j = take_index(line, "column", matrix_.cols);
+    } else if (matrix_.hermitian) {
+      std::tie(i, j) = next_of_hermitian_array();
     }
-    double value = 1;
-    if (field_ != MtxField::pattern) {
-      const std::string_view word = take_word(line);
-      if (word.empty()) fail_line("the value is missing");
-      const ParsedNumber number = parse_number(word);
-      if (number.complaint != nullptr) fail_line("'{}' {}", shown(word), number.complaint);
-      value = number.value;
-      if (field_ == MtxField::integer) check_integer(word, value);
-    }
+    std::complex<double> value = 1;
+    if (field_ != MtxField::pattern) value = take_value(line, "value");
+    if (matrix_.is_complex) value.imag(take_value(line, "imaginary part"));
     expect_end(line);
-    matrix_.value.push_back(half_ && !matrix_.is_array ? to_lower(i, j, value) : value);
+    if (matrix_.hermitian && i == j && value.imag() != 0)
+      fail_line(
+          "the diagonal of a hermitian matrix is real, and entry ({}, {}) has an imaginary part {}",
+          i + 1, j + 1, value.imag());
+    if (half_ && !matrix_.is_array) value = to_lower(i, j, value);
+    matrix_.value.push_back(value.real());
+    if (matrix_.is_complex) matrix_.imaginary.push_back(value.imag());
     if (matrix_.is_array) return;
     matrix_.row.push_back(i);
     matrix_.col.push_back(j);
@@ -194,7 +225,7 @@ class MtxParser {
   }
 
   // Moves an entry of a symmetric matrix into the lower triangle and returns its value there.
-  double to_lower(std::int64_t& i, std::int64_t& j, double value) {
+  std::complex<double> to_lower(std::int64_t& i, std::int64_t& j, std::complex<double> value) {
     if (i == j && matrix_.skew_symmetric) {
       fail_line("a skew-symmetric matrix has no diagonal entry ({}, {})", i + 1, j + 1);
     }
@@ -202,7 +233,7 @@ class MtxParser {
     from_upper_.push_back(i < j);
     if (i >= j) return value;
     std::swap(i, j);
-    return matrix_.skew_symmetric ? -value : value;
+    return matrix_.skew_symmetric ? -value : matrix_.hermitian ? std::conj(value) : value;
   }
 
   // A pair of which both elements are in the file may be meant twice or once: refused.
@@ -228,7 +259,9 @@ class MtxParser {
   const std::string& name_;
   MatrixMarket matrix_;
   MtxField field_ = MtxField::real;
-  bool half_ = false;  // one triangle is stored
+  bool half_ = false;           // one triangle is stored
+  std::int64_t array_row_ = 0;  // of the next entry of a hermitian array
+  std::int64_t array_col_ = 0;
   bool any_lower_ = false;
   bool any_upper_ = false;
   std::vector<bool> from_upper_;  // of the entries of a half: moved into the lower triangle
@@ -248,33 +281,56 @@ MatrixMarket read_mtx(const std::string& path) {
   return parse_mtx(file.bytes(), path);
 }
 
-DenseMatrix<double> MatrixMarket::to_dense() const try {
-  DenseMatrix<double> dense;
-  dense.rows = rows;
-  dense.cols = cols;
-  dense.values.resize(
-      static_cast<std::size_t>(checked_elements(rows, cols, 8, "mtx", "Matrix Market")));
-  const MatrixView<double> a = dense.view();
-  const bool half = symmetric || skew_symmetric;
-  const auto add = [&](std::int64_t i, std::int64_t j, double v) {
+namespace {
+
+/// The entries of `m`, of which value_of(k) is the k-th, as a dense matrix.
+template <class T, class ValueOf>
+DenseMatrix<T> dense_of(const MatrixMarket& m, const ValueOf& value_of) try {
+  DenseMatrix<T> dense;
+  dense.rows = m.rows;
+  dense.cols = m.cols;
+  dense.values.resize(static_cast<std::size_t>(
+      checked_elements(m.rows, m.cols, sizeof(T), "mtx", "Matrix Market")));
+  const MatrixView<T> a = dense.view();
+  const bool half = m.symmetric || m.skew_symmetric || m.hermitian;
+  const auto add = [&](std::int64_t i, std::int64_t j, const T& v) {
     a(i, j) += v;
-    if (half && i != j) a(j, i) += skew_symmetric ? -v : v;
+    if (half && i != j) a(j, i) += m.skew_symmetric ? -v : m.hermitian ? conjugate(v) : v;
   };
-  if (!is_array) {
-    for (std::size_t k = 0; k < value.size(); ++k) add(row[k], col[k], value[k]);
+  if (!m.is_array) {
+    for (std::size_t k = 0; k < m.value.size(); ++k) add(m.row[k], m.col[k], value_of(k));
     return dense;
   }
   std::size_t k = 0;
-  for (std::int64_t j = 0; j < cols && k < value.size(); ++j) {
-    const std::int64_t first = symmetric ? j : skew_symmetric ? j + 1 : 0;
-    for (std::int64_t i = first; i < rows; ++i) add(i, j, value[k++]);
+  for (std::int64_t j = 0; j < m.cols && k < m.value.size(); ++j) {
+    const std::int64_t first = !half ? 0 : m.skew_symmetric ? j + 1 : j;
+    for (std::int64_t i = first; i < m.rows; ++i) add(i, j, value_of(k++));
   }
   return dense;
 } catch (const std::bad_alloc&) {
-  fail(ErrorKind::memory, "mtx", "no memory for a dense {} × {} matrix", rows, cols);
+  fail(ErrorKind::memory, "mtx", "no memory for a dense {} × {} matrix", m.rows, m.cols);
+}
+
+void require_real(const MatrixMarket& m) {
+  require(!m.is_complex, ErrorKind::input, "mtx",
+          "a {} × {} matrix of complex numbers, and real ones are needed here", m.rows, m.cols);
+}
+
+}  // namespace
+
+DenseMatrix<double> MatrixMarket::to_dense() const {
+  require_real(*this);
+  return dense_of<double>(*this, [&](std::size_t k) { return value[k]; });
+}
+
+DenseMatrix<std::complex<double>> MatrixMarket::to_dense_complex() const {
+  return dense_of<std::complex<double>>(*this, [&](std::size_t k) {
+    return std::complex<double>(value[k], is_complex ? imaginary[k] : 0);
+  });
 }
 
 SparseMatrix MatrixMarket::to_sparse() const try {
+  require_real(*this);
   std::vector<std::int64_t> i;
   std::vector<std::int64_t> j;
   std::vector<double> v;
@@ -310,26 +366,33 @@ void MatrixMarket::take_triangle(Triangle triangle, const std::string& name) {
   require(rows == cols && !skew_symmetric, ErrorKind::misuse, "mtx",
           "{}: a {}{} by {} matrix has no triangle that stands for a symmetric one", name,
           skew_symmetric ? "skew-symmetric " : "", rows, cols);
-  if (symmetric) return;
+  if (symmetric && is_complex)  // of which a triangle does not say that its mirror is conjugate
+    fail(ErrorKind::numerical, "mtx",
+         "{}: its file says complex symmetric: no triangle of it stands for a Hermitian matrix",
+         name);
+  if (symmetric || hermitian) return;
   const bool lower = triangle == Triangle::lower;
   bool taken = false;  // something beside the diagonal
   bool left = false;
   std::size_t kept = 0;
   const auto keep = [&](std::int64_t i, std::int64_t j, std::size_t k) {
     const bool wanted = lower ? i >= j : i <= j;
-    if (i != j && value[k] != 0) (wanted ? taken : left) = true;
+    if (i != j && (value[k] != 0 || (is_complex && imaginary[k] != 0)))
+      (wanted ? taken : left) = true;
     if (!wanted) return;
     if (!is_array) {
       row[kept] = std::max(i, j);
       col[kept] = std::min(i, j);
     }
+    if (is_complex) imaginary[kept] = lower ? imaginary[k] : -imaginary[k];
     value[kept++] = value[k];
   };
   if (is_array && !lower) {  // the columns of the lower triangle are the rows of the upper one
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < i; ++j)
-        std::swap(value[static_cast<std::size_t>(i + j * rows)],
-                  value[static_cast<std::size_t>(j + i * rows)]);
+    for (std::vector<double>* part : {&value, &imaginary})
+      for (std::int64_t i = 0; i < rows && !part->empty(); ++i)
+        for (std::int64_t j = 0; j < i; ++j)
+          std::swap((*part)[static_cast<std::size_t>(i + j * rows)],
+                    (*part)[static_cast<std::size_t>(j + i * rows)]);
   }
   for (std::size_t k = 0; k < value.size(); ++k) {
     const auto at = static_cast<std::int64_t>(k);
@@ -341,9 +404,10 @@ void MatrixMarket::take_triangle(Triangle triangle, const std::string& name) {
           "{}: there is nothing {} the diagonal, and something in the other triangle", name,
           lower ? "below" : "above");
   value.resize(kept);
+  if (is_complex) imaginary.resize(kept);
   row.resize(is_array ? 0 : kept);
   col.resize(is_array ? 0 : kept);
-  symmetric = true;
+  (is_complex ? hermitian : symmetric) = true;
 }
 
 namespace {
@@ -351,13 +415,17 @@ namespace {
 template <class T>
 void write_array(const std::string& path, MatrixView<const T> matrix) {
   OutputFile file = open_output(path);
-  file.write(
-      fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", matrix.rows, matrix.cols));
+  file.write(fmt::format("%%MatrixMarket matrix array {} general\n{} {}\n",
+                         is_complex_v<T> ? "complex" : "real", matrix.rows, matrix.cols));
   std::string line;
   for (std::int64_t j = 0; j < matrix.cols && matrix.rows > 0; ++j) {
     for (std::int64_t i = 0; i < matrix.rows; ++i) {
       line.clear();
-      append_number(line, matrix(i, j));
+      append_number(line, real_part(matrix(i, j)));
+      if constexpr (is_complex_v<T>) {
+        line += ' ';
+        append_number(line, imaginary_part(matrix(i, j)));
+      }
       line += '\n';
       file.write(line);
     }
@@ -371,6 +439,13 @@ void write_mtx(const std::string& path, MatrixView<const double> matrix) {
   write_array(path, matrix);
 }
 void write_mtx(const std::string& path, MatrixView<const float> matrix) {
+  write_array(path, matrix);
+}
+
+void write_mtx(const std::string& path, MatrixView<const std::complex<double>> matrix) {
+  write_array(path, matrix);
+}
+void write_mtx(const std::string& path, MatrixView<const std::complex<float>> matrix) {
   write_array(path, matrix);
 }
 

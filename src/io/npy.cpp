@@ -16,6 +16,8 @@
 
 #include "base/check.hpp"
 #include "io/memory.hpp"
+#include "scalar/complex.hpp"
+#include "scalar/dispatch.hpp"
 
 namespace strata {
 
@@ -32,22 +34,23 @@ namespace {
 
 constexpr std::int64_t kTransposeBlock = 64;
 
-// Calls f with the elements of `file` as const double* or const float*.
+// Calls f with the elements of `file` as const T*, T being their type.
 template <class F>
 decltype(auto) with_elements(const NpyFile& file, F&& f) {
-  if (file.precision() == Element::fp64) return f(static_cast<const double*>(file.elements()));
-  return f(static_cast<const float*>(file.elements()));
+  return dispatch_blas(file.precision(), [&]<class T>(std::type_identity<T>) -> decltype(auto) {
+    return f(static_cast<const T*>(file.elements()));
+  });
 }
 
 // out(i, j) = in[i · cols + j]
-template <class T>
-void transpose_into(const T* in, MatrixView<double> out) {
+template <class T, class Out>
+void transpose_into(const T* in, MatrixView<Out> out) {
   for (std::int64_t i0 = 0; i0 < out.rows; i0 += kTransposeBlock) {
     const std::int64_t i1 = std::min(i0 + kTransposeBlock, out.rows);
     for (std::int64_t j0 = 0; j0 < out.cols; j0 += kTransposeBlock) {
       const std::int64_t j1 = std::min(j0 + kTransposeBlock, out.cols);
       for (std::int64_t j = j0; j < j1; ++j) {
-        for (std::int64_t i = i0; i < i1; ++i) out(i, j) = in[i * out.cols + j];
+        for (std::int64_t i = i0; i < i1; ++i) out(i, j) = static_cast<Out>(in[i * out.cols + j]);
       }
     }
   }
@@ -126,13 +129,15 @@ NpyFile parse_npy(FileBytes file) {
   state->header = parse_npy_header(state->file.bytes(), name);
   const NpyHeader& header = state->header;
   const char* data = state->file.bytes().data() + header.data_offset;
-  const std::int64_t size = header.element_bytes;
+  const bool as_it_is = header.kind == 'f' || header.kind == 'c';
+  // Complex numbers are turned round part by part.
+  const std::int64_t size = header.kind == 'c' ? header.element_bytes / 2 : header.element_bytes;
   const bool swap = header.big_endian != (std::endian::native == std::endian::big);
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::size_t>(size) == 0;
-  if (swap || !aligned || header.kind != 'f') {
+  if (swap || !aligned || !as_it_is) {
     try {
-      state->converted = header.kind == 'f' ? copy_native(data, header.data_bytes, size, swap)
-                                            : widened(data, header, swap, name);
+      state->converted = as_it_is ? copy_native(data, header.data_bytes, size, swap)
+                                  : widened(data, header, swap, name);
     } catch (const std::bad_alloc&) {
       fail(ErrorKind::memory, "npy", "{}: no memory for a copy of {} bytes", name,
            header.data_bytes);
@@ -176,35 +181,68 @@ MatrixView<const T> NpyFile::transposed_view() const {
 
 template MatrixView<const double> NpyFile::view<double>() const;
 template MatrixView<const float> NpyFile::view<float>() const;
+template MatrixView<const std::complex<double>> NpyFile::view<std::complex<double>>() const;
+template MatrixView<const std::complex<float>> NpyFile::view<std::complex<float>>() const;
 template MatrixView<const double> NpyFile::transposed_view<double>() const;
 template MatrixView<const float> NpyFile::transposed_view<float>() const;
+template MatrixView<const std::complex<double>> NpyFile::transposed_view<std::complex<double>>()
+    const;
+template MatrixView<const std::complex<float>> NpyFile::transposed_view<std::complex<float>>()
+    const;
 
 void NpyFile::require_finite() const {
   const std::int64_t count = rows() * cols();
   const std::int64_t bad = with_elements(*this, [count](const auto* x) {
-    return std::find_if(x, x + count, [](auto v) { return !std::isfinite(v); }) - x;
+    return std::find_if(x, x + count, [](auto v) { return !is_finite(v); }) - x;
   });
   if (bad == count) return;
   const auto [i, j] = place_of(state_->header, bad);
-  const double value = with_elements(*this, [bad](const auto* x) { return double{x[bad]}; });
+  const std::string value = with_elements(*this, [bad](const auto* x) {
+    std::string text = fmt::format("{}", real_part(x[bad]));
+    if (is_complex_v<std::decay_t<decltype(*x)>>)
+      text += fmt::format("{:+}i", imaginary_part(x[bad]));
+    return text;
+  });
   fail(ErrorKind::input, "npy", "{}: element ({}, {}), counted from 0, is {}", name(), i, j, value);
 }
 
-DenseMatrix<double> NpyFile::to_dense() const try {
-  DenseMatrix<double> dense;
-  dense.rows = rows();
-  dense.cols = cols();
-  dense.dimensions = dimensions();
-  const std::int64_t count = checked_elements(rows(), cols(), 8, "npy", name());
-  if (row_major()) {
+namespace {
+
+/// A copy of the file's elements of type From in Out, column by column.
+template <class From, class Out>
+DenseMatrix<Out> dense_copy(const NpyFile& file, const From* x) try {
+  DenseMatrix<Out> dense;
+  dense.rows = file.rows();
+  dense.cols = file.cols();
+  dense.dimensions = file.dimensions();
+  const std::int64_t count =
+      checked_elements(file.rows(), file.cols(), sizeof(Out), "npy", file.name());
+  if (file.row_major()) {
     dense.values.resize(static_cast<std::size_t>(count));
-    with_elements(*this, [&dense](const auto* x) { transpose_into(x, dense.view()); });
+    transpose_into(x, dense.view());
   } else {
-    with_elements(*this, [&](const auto* x) { dense.values.assign(x, x + count); });
+    dense.values.assign(x, x + count);
   }
   return dense;
 } catch (const std::bad_alloc&) {
-  fail(ErrorKind::memory, "npy", "{}: no memory for {} × {} elements", name(), rows(), cols());
+  fail(ErrorKind::memory, "npy", "{}: no memory for {} × {} elements", file.name(), file.rows(),
+       file.cols());
+}
+
+}  // namespace
+
+DenseMatrix<double> NpyFile::to_dense() const {
+  require(!is_complex(precision()), ErrorKind::input, "npy",
+          "{}: holds complex numbers ({}), and real ones are needed here", name(),
+          to_string(precision()));
+  return dispatch_native(precision(), [&]<class T>(std::type_identity<T>) {
+    return dense_copy<T, double>(*this, static_cast<const T*>(elements()));
+  });
+}
+
+DenseMatrix<std::complex<double>> NpyFile::to_dense_complex() const {
+  return with_elements(
+      *this, [&]<class T>(const T* x) { return dense_copy<T, std::complex<double>>(*this, x); });
 }
 
 DenseMatrix<double> read_npy(const std::string& path) {
@@ -222,11 +260,11 @@ std::string shape_of(std::int64_t rows, std::int64_t cols) {
 
 /// All bytes before the elements, which begin at a multiple of 64, so that a mapped file is
 /// aligned.
-std::string header_of(std::int64_t element_bytes, const std::string& shape, std::size_t least = 0) {
+std::string header_of(Element element, const std::string& shape, std::size_t least = 0) {
   constexpr std::size_t kPrefix = 10;
   const char order = std::endian::native == std::endian::little ? '<' : '>';
-  std::string text = fmt::format("{{'descr': '{}f{}', 'fortran_order': True, 'shape': {}, }}",
-                                 order, element_bytes, shape);
+  std::string text = fmt::format("{{'descr': '{}{}{}', 'fortran_order': True, 'shape': {}, }}",
+                                 order, is_complex(element) ? 'c' : 'f', bytes_of(element), shape);
   const std::size_t bytes = std::max((kPrefix + text.size() + 1 + 63) / 64 * 64, least);
   text.resize(bytes - kPrefix - 1, ' ');
   text += '\n';
@@ -240,7 +278,7 @@ std::string header_of(std::int64_t element_bytes, const std::string& shape, std:
 template <class T>
 void write_array(const std::string& path, const std::string& shape, MatrixView<const T> data) {
   OutputFile file = open_output(path);
-  file.write(header_of(sizeof(T), shape));
+  file.write(header_of(element_of<T>, shape));
   const std::size_t column_bytes = static_cast<std::size_t>(data.rows) * sizeof(T);
   for (std::int64_t j = 0; j < data.cols && column_bytes > 0; ++j) {
     file.write({reinterpret_cast<const char*>(data.column(j)), column_bytes});
@@ -267,10 +305,22 @@ void write_npy(const std::string& path, MatrixView<const double> matrix) {
 void write_npy(const std::string& path, MatrixView<const float> matrix) {
   write_matrix(path, matrix);
 }
+void write_npy(const std::string& path, MatrixView<const std::complex<double>> matrix) {
+  write_matrix(path, matrix);
+}
+void write_npy(const std::string& path, MatrixView<const std::complex<float>> matrix) {
+  write_matrix(path, matrix);
+}
 void write_npy(const std::string& path, std::span<const double> vector) {
   write_vector(path, vector);
 }
 void write_npy(const std::string& path, std::span<const float> vector) {
+  write_vector(path, vector);
+}
+void write_npy(const std::string& path, std::span<const std::complex<double>> vector) {
+  write_vector(path, vector);
+}
+void write_npy(const std::string& path, std::span<const std::complex<float>> vector) {
   write_vector(path, vector);
 }
 
@@ -282,7 +332,7 @@ struct NpyOutput::State {
         precision(element),
         rows(m),
         cols(n),
-        header_bytes(header_of(bytes_of(precision), shape_of(rows, cols)).size()),
+        header_bytes(header_of(precision, shape_of(rows, cols)).size()),
         data(file.map(bytes_with(cols))) {}
 
   [[nodiscard]] std::size_t bytes_with(std::int64_t columns) const {
@@ -328,7 +378,7 @@ void NpyOutput::close(std::int64_t cols) {
   require(cols >= 0 && cols <= state_->cols, ErrorKind::misuse, "npy",
           "{} columns of an array that has {}", cols, state_->cols);
   const std::string header =
-      header_of(bytes_of(state_->precision), shape_of(state_->rows, cols), state_->header_bytes);
+      header_of(state_->precision, shape_of(state_->rows, cols), state_->header_bytes);
   std::memcpy(state_->data, header.data(), header.size());
   state_->file.commit_mapped(state_->bytes_with(cols));
 }

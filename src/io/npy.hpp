@@ -15,8 +15,8 @@ namespace strata {
 
 struct NpyHeader {
   Element precision = Element::fp64;  ///< of numbers with a point, and of integers once converted
-  char kind = 'f';                    ///< as numpy has it: f, i (signed), u (unsigned), b (truth)
-  std::int64_t element_bytes = 8;     ///< in the file
+  char kind = 'f';  ///< as numpy has it: f, c (complex), i (signed), u (unsigned), b (truth)
+  std::int64_t element_bytes = 8;  ///< in the file, of complex numbers both parts
   bool big_endian = false;
   bool fortran_order = false;
   int dimensions = 1;

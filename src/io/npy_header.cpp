@@ -94,18 +94,22 @@ std::uint64_t little_endian(std::string_view bytes) {
 
 void set_element_type(NpyHeader& header, std::string_view descr, const std::string& name) {
   const char order = descr.empty() ? '?' : descr[0];
-  const char kind = descr.size() == 3 ? descr[1] : '?';
-  const int size = descr.size() == 3 ? descr[2] - '0' : 0;
+  const bool wide = descr.size() == 4 && descr.ends_with("c16");
+  const char kind = descr.size() == 3 || wide ? descr[1] : '?';
+  const int size = wide ? 16 : descr.size() == 3 ? descr[2] - '0' : 0;
   const bool power = size == 1 || size == 2 || size == 4 || size == 8;
-  const bool fine = (kind == 'f' && power && size >= 4) ||
+  const bool fine = (kind == 'f' && power && size >= 4) || (kind == 'c' && size >= 8) ||
                     ((kind == 'i' || kind == 'u') && power) || (kind == 'b' && size == 1);
   require(fine && (order == '<' || order == '>' || order == '=' || (order == '|' && size == 1)),
           ErrorKind::input, "npy",
-          "{}: elements of type '{}' are not supported; save them as float64, float32 or integers",
+          "{}: elements of type '{}' are not supported; save them as float64, float32, complex128, "
+          "complex64 or integers",
           name, shown(descr));
   header.kind = kind;
   header.element_bytes = size;
-  header.precision = kind == 'f' && size == 4 ? Element::fp32 : Element::fp64;
+  header.precision = kind == 'c' ? (size == 8 ? Element::complex64 : Element::complex128)
+                     : kind == 'f' && size == 4 ? Element::fp32
+                                                : Element::fp64;
   header.big_endian = order == '>' || (order == '=' && std::endian::native == std::endian::big);
 }
 

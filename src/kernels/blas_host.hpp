@@ -1,5 +1,5 @@
 #pragma once
-// The few calls of BLAS and LAPACK that the host kernels need, one name for both precisions.
+// The few calls of BLAS and LAPACK that the host kernels need, one name for all four elements.
 //
 // Contract: column-major, lower triangle, not unit. Extents are those of a tile and fit 32 bits.
 // The functions are those of blas_table(), which is loaded on first use. Only for *_host.cpp.
@@ -9,19 +9,37 @@
 #include <type_traits>
 
 #include "kernels/blas_table.hpp"
+#include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata::blas {
 
 inline int narrow(std::int64_t extent) { return static_cast<int>(extent); }
 
-/// The one of two functions that is for T.
-template <class T, class Double, class Single>
-auto for_type(Double fp64, Single fp32) {
+/// What an operand that enters transposed is: Xᴴ, which of real numbers is Xᵀ.
+template <class T>
+inline constexpr CBLAS_TRANSPOSE kAdjoint = is_complex_v<T> ? CblasConjTrans : CblasTrans;
+
+/// The one of four functions that is for T.
+template <class T, class Double, class Single, class DoubleComplex, class SingleComplex>
+auto for_type(Double fp64, Single fp32, DoubleComplex complex128, SingleComplex complex64) {
   if constexpr (std::is_same_v<T, double>)
     return fp64;
-  else
+  else if constexpr (std::is_same_v<T, float>)
     return fp32;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return complex128;
+  else
+    return complex64;
+}
+
+/// A scalar as BLAS takes it: a complex one by its address.
+template <class T>
+auto scalar(const T& value) {
+  if constexpr (is_complex_v<T>)
+    return static_cast<const void*>(&value);
+  else
+    return value;
 }
 
 /// C ← C − op(A)·op(B); k is the inner extent.
@@ -29,18 +47,21 @@ template <class T>
 void gemm_minus(CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, std::int64_t k, MatrixView<const T> a,
                 MatrixView<const T> b, MatrixView<T> c) {
   const BlasTable& blas = blas_table();
-  const auto call = for_type<T>(blas.dgemm, blas.sgemm);
-  call(CblasColMajor, op_a, op_b, narrow(c.rows), narrow(c.cols), narrow(k), T{-1}, a.data,
-       narrow(a.ld), b.data, narrow(b.ld), T{1}, c.data, narrow(c.ld));
+  const auto call = for_type<T>(blas.dgemm, blas.sgemm, blas.zgemm, blas.cgemm);
+  const T minus_one{-1};
+  const T one{1};
+  call(CblasColMajor, op_a, op_b, narrow(c.rows), narrow(c.cols), narrow(k), scalar(minus_one),
+       a.data, narrow(a.ld), b.data, narrow(b.ld), scalar(one), c.data, narrow(c.ld));
 }
 
 /// X ← op(L)⁻¹·X (left) or X·op(L)⁻¹ (right).
 template <class T>
 void trsm(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {
   const BlasTable& blas = blas_table();
-  const auto call = for_type<T>(blas.dtrsm, blas.strsm);
-  call(CblasColMajor, side, CblasLower, op, CblasNonUnit, narrow(x.rows), narrow(x.cols), T{1},
-       l.data, narrow(l.ld), x.data, narrow(x.ld));
+  const auto call = for_type<T>(blas.dtrsm, blas.strsm, blas.ztrsm, blas.ctrsm);
+  const T one{1};
+  call(CblasColMajor, side, CblasLower, op, CblasNonUnit, narrow(x.rows), narrow(x.cols),
+       scalar(one), l.data, narrow(l.ld), x.data, narrow(x.ld));
 }
 
 /// As trsm, by halves: all but the diagonal blocks of order 64 is GEMM. OpenBLAS 0.3.21 solves with
@@ -55,11 +76,11 @@ void trsm_by_halves(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, 
   const MatrixView<const T> l11 = l.block(0, 0, h, h);
   const MatrixView<const T> l21 = l.block(h, 0, n - h, h);
   const MatrixView<const T> l22 = l.block(h, h, n - h, n - h);
-  if (side == CblasRight) {  // X = [X1 X2], op is the transpose
+  if (side == CblasRight) {  // X = [X1 X2], op is the adjoint
     const MatrixView<T> x1 = x.block(0, 0, x.rows, h);
     const MatrixView<T> x2 = x.block(0, h, x.rows, n - h);
     trsm_by_halves(side, op, l11, x1);
-    gemm_minus<T>(CblasNoTrans, CblasTrans, h, x1, l21, x2);
+    gemm_minus<T>(CblasNoTrans, kAdjoint<T>, h, x1, l21, x2);
     return trsm_by_halves(side, op, l22, x2);
   }
   const MatrixView<T> x1 = x.block(0, 0, h, x.cols);
@@ -70,7 +91,7 @@ void trsm_by_halves(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, 
     trsm_by_halves(side, op, l22, x2);
   } else {
     trsm_by_halves(side, op, l22, x2);
-    gemm_minus<T>(CblasTrans, CblasNoTrans, n - h, l21, x2, x1);
+    gemm_minus<T>(kAdjoint<T>, CblasNoTrans, n - h, l21, x2, x1);
     trsm_by_halves(side, op, l11, x1);
   }
 }
@@ -79,18 +100,19 @@ void trsm_by_halves(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, 
 template <class T>
 void trmm_minus(CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {
   const BlasTable& blas = blas_table();
-  const auto call = for_type<T>(blas.dtrmm, blas.strmm);
+  const auto call = for_type<T>(blas.dtrmm, blas.strmm, blas.ztrmm, blas.ctrmm);
+  const T minus_one{-1};
   call(CblasColMajor, CblasLeft, CblasLower, op, CblasNonUnit, narrow(x.rows), narrow(x.cols),
-       T{-1}, l.data, narrow(l.ld), x.data, narrow(x.ld));
+       scalar(minus_one), l.data, narrow(l.ld), x.data, narrow(x.ld));
 }
 
-/// C ← C − A·Aᵀ, lower triangle.
+/// C ← C − A·Aᴴ, lower triangle: of complex numbers BLAS's herk, whose scalars are real.
 template <class T>
 void syrk_minus(MatrixView<const T> a, MatrixView<T> c) {
   const BlasTable& blas = blas_table();
-  const auto call = for_type<T>(blas.dsyrk, blas.ssyrk);
-  call(CblasColMajor, CblasLower, CblasNoTrans, narrow(c.cols), narrow(a.cols), T{-1}, a.data,
-       narrow(a.ld), T{1}, c.data, narrow(c.ld));
+  const auto call = for_type<T>(blas.dsyrk, blas.ssyrk, blas.zherk, blas.cherk);
+  call(CblasColMajor, CblasLower, CblasNoTrans, narrow(c.cols), narrow(a.cols), RealOf<T>{-1},
+       a.data, narrow(a.ld), RealOf<T>{1}, c.data, narrow(c.ld));
 }
 
 /// LAPACK's info: 0, or 1 + the column where it stopped.
@@ -100,7 +122,7 @@ std::int64_t potrf(MatrixView<T> a) {
   const int n = narrow(a.cols);
   const int ld = narrow(a.ld);
   int info = 0;
-  for_type<T>(blas.dpotrf, blas.spotrf)("L", &n, a.data, &ld, &info, 1);
+  for_type<T>(blas.dpotrf, blas.spotrf, blas.zpotrf, blas.cpotrf)("L", &n, a.data, &ld, &info, 1);
   return info;
 }
 

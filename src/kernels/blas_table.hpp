@@ -14,6 +14,7 @@
 
 #include <cblas.h>
 
+#include <complex>
 #include <cstddef>
 #include <string>
 
@@ -42,8 +43,19 @@ struct BlasTable {
   decltype(&cblas_strmm) strmm = nullptr;
   decltype(&cblas_dtrsm) dtrsm = nullptr;
   decltype(&cblas_strsm) strsm = nullptr;
+  decltype(&cblas_zgemm) zgemm = nullptr;
+  decltype(&cblas_cgemm) cgemm = nullptr;
+  decltype(&cblas_zherk) zherk = nullptr;
+  decltype(&cblas_cherk) cherk = nullptr;
+  decltype(&cblas_zhemm) zhemm = nullptr;
+  decltype(&cblas_ztrmm) ztrmm = nullptr;
+  decltype(&cblas_ctrmm) ctrmm = nullptr;
+  decltype(&cblas_ztrsm) ztrsm = nullptr;
+  decltype(&cblas_ctrsm) ctrsm = nullptr;
   FortranPotrf<double> dpotrf = nullptr;
   FortranPotrf<float> spotrf = nullptr;
+  FortranPotrf<std::complex<double>> zpotrf = nullptr;
+  FortranPotrf<std::complex<float>> cpotrf = nullptr;
   // Peers of benchmarks alone; null where the library lacks them.
   FortranGeqrf dgeqrf = nullptr;
   FortranOrgqr dorgqr = nullptr;

@@ -1,7 +1,9 @@
-// Reference gemm. c_ij ← c_ij − Σ_k op(A)_ik·op(B)_kj.
+// Reference gemm. c_ij ← c_ij − Σ_k op(A)_ik·op(B)_kj, op(X)_ij being x_ij or the conjugate of
+// x_ji.
 
 #include "kernels/gemm.hpp"
 #include "kernels/operand.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
 namespace {
@@ -10,10 +12,10 @@ template <class T>
 void compute(MatrixView<T> c, MatrixView<const T> a, MatrixView<const T> b, bool transposed_a,
              bool transposed_b) {
   const auto of_a = [&](std::int64_t i, std::int64_t k) {
-    return transposed_a ? a(k, i) : a(i, k);
+    return transposed_a ? conjugate<T>(a(k, i)) : a(i, k);
   };
   const auto of_b = [&](std::int64_t k, std::int64_t j) {
-    return transposed_b ? b(j, k) : b(k, j);
+    return transposed_b ? conjugate<T>(b(j, k)) : b(k, j);
   };
   const std::int64_t inner = transposed_a ? a.rows : a.cols;
   for (std::int64_t j = 0; j < c.cols; ++j) {
@@ -38,5 +40,9 @@ void gemm_reference(Queue& queue, const KernelCalls& calls, const KernelParamete
 
 template void gemm_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void gemm_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void gemm_reference<std::complex<double>>(Queue&, const KernelCalls&,
+                                                   const KernelParameters&);
+template void gemm_reference<std::complex<float>>(Queue&, const KernelCalls&,
+                                                  const KernelParameters&);
 
 }  // namespace strata

@@ -365,7 +365,7 @@ const double* scales(const BlockView& d) { return static_cast<const double*>(d.d
 void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(gram, other_sums(parameters.variant), kDot2);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
-    dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
+    dispatch_real(x[0].element, [&]<class W>(std::type_identity<W>) {
       dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
         gram_of<W>(x[0], columns_of<RealOf<W>, T>(x[1], scales(x[2])), variant);
       });
@@ -377,12 +377,13 @@ void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& pa
 void solve_and_sum(Queue& queue, const KernelCalls& calls, std::uint32_t variant, bool stored) {
   submit_each(queue, calls, [=](const BlockView* x) {
     dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
-      const std::vector<Column<T>> q = dispatch(x[2].element, [&]<class S>(std::type_identity<S>) {
-        return solved<S, T>(x[1], x[2], scales(x[3]));
-      });
+      const std::vector<Column<T>> q = dispatch_real(
+          x[2].element,
+          [&]<class S>(std::type_identity<S>) { return solved<S, T>(x[1], x[2], scales(x[3])); });
       if (stored) store(q, x[1]);
-      dispatch(x[0].element,
-               [&]<class W>(std::type_identity<W>) { gram_of_solved<W, T>(x[0], q, variant); });
+      dispatch_real(x[0].element, [&]<class W>(std::type_identity<W>) {
+        gram_of_solved<W, T>(x[0], q, variant);
+      });
     });
   });
 }
@@ -402,7 +403,7 @@ void run_solve_right(Queue& queue, const KernelCalls& calls, const KernelParamet
   require_variant(solve_right, parameters.variant, 0);
   submit_each(queue, calls, [](const BlockView* x) {
     dispatch_native(x[0].element, [&]<class T>(std::type_identity<T>) {
-      dispatch(x[1].element, [&]<class S>(std::type_identity<S>) {
+      dispatch_real(x[1].element, [&]<class S>(std::type_identity<S>) {
         store(solved<S, T>(x[0], x[1], scales(x[2])), x[0]);
       });
     });
@@ -421,7 +422,7 @@ void run_solve_right_twice(Queue& queue, const KernelCalls& calls,
 void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(inner, parameters.variant, kDot2);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
-    dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
+    dispatch_real(x[0].element, [&]<class W>(std::type_identity<W>) {
       dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
         const auto left = columns_of<RealOf<W>, T>(x[1], nullptr);
         const auto right = columns_of<RealOf<W>, T>(x[2], nullptr);
@@ -439,7 +440,7 @@ void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 void run_gram_sum(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(gram_sum, parameters.variant, 0);
   submit_each(queue, calls, [](const BlockView* x) {
-    dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
+    dispatch_real(x[0].element, [&]<class W>(std::type_identity<W>) {
       const auto c = matrix_of<W>(x[0]);
       const auto a = matrix_of<const W>(x[1]);
       const auto b = matrix_of<const W>(x[2]);

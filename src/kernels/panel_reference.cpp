@@ -93,7 +93,7 @@ void run_panel_inner(Queue& queue, const KernelCalls& calls, const KernelParamet
 /// `fresh`: S is written, else added to.
 void sum_chunks(Queue& queue, const KernelCalls& calls, bool fresh) {
   submit_each(queue, calls, [fresh](const BlockView* x) {
-    dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
+    dispatch_real(x[0].element, [&]<class W>(std::type_identity<W>) {
       const auto s = matrix_of<W>(x[0]);
       const auto b = matrix_of<const W>(x[1]);
       const std::int64_t chunks = s.cols == 0 ? 0 : b.cols / s.cols;

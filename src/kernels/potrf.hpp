@@ -1,12 +1,13 @@
 #pragma once
-// potrf: A ← L with L·Lᵀ = A, one diagonal block.
+// potrf: A ← L with L·Lᴴ = A, of real numbers L·Lᵀ, one diagonal block.
 //
 // Contract: operands A (n × n; only its lower triangle is read and written) and its status, a block
 // of four fp64 numbers (PivotStatus), which is overwritten. bad_column is the first column whose
 // pivot, after the columns before it are eliminated, is not positive and finite (a NaN and +∞ count
 // as bad); bad_pivot is that pivot before its square root; log_determinant = Σ 2·log L_jj. After a
 // failure the columns from bad_column on hold no meaning. A failure is a value: no kernel throws
-// for it. Values: PotrfValues, or none. T is double or float.
+// for it. Values: PotrfValues, or none. T is double or float, or std::complex of one of them, which
+// a GPU has not yet; the imaginary part of the diagonal is then not read, and is zero afterwards.
 
 #include <functional>
 

@@ -12,6 +12,7 @@
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_one.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
 
@@ -21,7 +22,7 @@ PivotStatus factor_host(MatrixView<T> a) {
   const std::int64_t end = info > 0 ? info : a.cols;  // with the column where LAPACK stopped
   PivotStatus status;
   for (std::int64_t j = 0; j < end; ++j) {
-    const T diagonal = a(j, j);
+    const RealOf<T> diagonal = real_part(a(j, j));
     if (j + 1 == info || !(diagonal > 0) || std::isinf(diagonal)) {
       return {.bad_column = static_cast<double>(j),
               .bad_pivot = static_cast<double>(diagonal),
@@ -41,7 +42,11 @@ void potrf_host(Queue& queue, const KernelCalls& calls, const KernelParameters& 
 
 template PivotStatus factor_host(MatrixView<double>);
 template PivotStatus factor_host(MatrixView<float>);
+template PivotStatus factor_host(MatrixView<std::complex<double>>);
+template PivotStatus factor_host(MatrixView<std::complex<float>>);
 template void potrf_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void potrf_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_host<std::complex<double>>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_host<std::complex<float>>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

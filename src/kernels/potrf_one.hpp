@@ -2,7 +2,7 @@
 // The factorizations of one block on the calling thread, which potrf and potrf_batched of the host
 // share.
 //
-// Contract: as potrf.hpp has it. T is double or float.
+// Contract: as potrf.hpp has it, which also says what T may be.
 
 #include "kernels/potrf.hpp"
 #include "strata/matrix_view.hpp"

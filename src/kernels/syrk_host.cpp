@@ -17,5 +17,7 @@ void syrk_host(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 
 template void syrk_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void syrk_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void syrk_host<std::complex<double>>(Queue&, const KernelCalls&, const KernelParameters&);
+template void syrk_host<std::complex<float>>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

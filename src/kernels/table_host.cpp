@@ -1,5 +1,7 @@
 // The table of the host kernels.
 
+#include <complex>
+
 #include "kernels/chol_dd.hpp"
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
@@ -27,15 +29,22 @@ namespace strata {
 namespace host {
 namespace {
 
+/// What dense systems need, real or complex.
 template <class T>
-void add(KernelTable& table) {
+void add_dense(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, potrf_host<T>);
-  table.set(potrf_batched, kBatchElements<T>, potrf_batched_host<T>);
   table.set(trmm, Elements(2, element), trmm_host<T>);
   table.set(trsm, Elements(2, element), trsm_host<T>);
   table.set(syrk, Elements(2, element), syrk_host<T>);
   table.set(gemm, Elements(3, element), gemm_host<T>);
+}
+
+template <class T>
+void add(KernelTable& table) {
+  constexpr Element element = element_of<T>;
+  add_dense<T>(table);
+  table.set(potrf_batched, kBatchElements<T>, potrf_batched_host<T>);
   table.set(covariance, Elements(3, element), covariance_host<T>);
   table.set(laset, Elements(1, element), laset_host<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_host<T>);
@@ -61,6 +70,8 @@ const KernelTable& host_kernels() {
     KernelTable kernels;
     host::add<double>(kernels);
     host::add<float>(kernels);
+    host::add_dense<std::complex<double>>(kernels);
+    host::add_dense<std::complex<float>>(kernels);
     host::add_mixed(kernels);
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());

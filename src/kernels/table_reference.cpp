@@ -1,5 +1,7 @@
 // The table of the reference kernels.
 
+#include <complex>
+
 #include "kernels/chol_dd.hpp"
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
@@ -27,15 +29,22 @@ namespace strata {
 namespace reference {
 namespace {
 
+/// What dense systems need, real or complex.
 template <class T>
-void add(KernelTable& table) {
+void add_dense(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, potrf_reference<T>);
-  table.set(potrf_batched, kBatchElements<T>, potrf_batched_reference<T>);
   table.set(trmm, Elements(2, element), trmm_reference<T>);
   table.set(trsm, Elements(2, element), trsm_reference<T>);
   table.set(syrk, Elements(2, element), syrk_reference<T>);
   table.set(gemm, Elements(3, element), gemm_reference<T>);
+}
+
+template <class T>
+void add(KernelTable& table) {
+  constexpr Element element = element_of<T>;
+  add_dense<T>(table);
+  table.set(potrf_batched, kBatchElements<T>, potrf_batched_reference<T>);
   table.set(covariance, Elements(3, element), covariance_reference<T>);
   table.set(laset, Elements(1, element), laset_reference<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
@@ -62,6 +71,8 @@ const KernelTable& reference_kernels() {
     KernelTable kernels;
     reference::add<double>(kernels);
     reference::add<float>(kernels);
+    reference::add_dense<std::complex<double>>(kernels);
+    reference::add_dense<std::complex<float>>(kernels);
     reference::add_mixed(kernels);
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());

@@ -1,9 +1,9 @@
 #pragma once
-// trmm: X ← −op(L)·X, the product with a triangle in place, op(L) being L or Lᵀ.
+// trmm: X ← −op(L)·X, the product with a triangle in place, op(L) being L or Lᴴ.
 //
 // Contract: operands X (m × n) and L (m × m; its lower triangle is read and not checked). The sign
 // is that of gemm, so that a sum of both is −(L·X). The variant is 0 or kTransposeL. T is double or
-// float.
+// float, or std::complex of one of them, which a GPU has not yet.
 
 #include "kernels/kernel_table.hpp"
 #include "kernels/trsm.hpp"

@@ -1,9 +1,10 @@
 // Reference trmm: columns of X by themselves, from the last row up, x_i = −Σ_{k<=i} l_ik·x_k, so
 // that the x_k above are still what they were; transposed, from the first row down,
-// x_i = −Σ_{k>=i} l_ki·x_k.
+// x_i = −Σ_{k>=i} conj(l_ki)·x_k.
 
 #include "kernels/operand.hpp"
 #include "kernels/trmm.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
 
@@ -19,7 +20,7 @@ void trmm_reference(Queue& queue, const KernelCalls& calls, const KernelParamete
         const std::int64_t i = transposed ? step : x.rows - 1 - step;
         T sum = 0;
         for (std::int64_t k = transposed ? i : 0; k <= (transposed ? x.rows - 1 : i); ++k)
-          sum -= (transposed ? l(k, i) : l(i, k)) * x(k, j);
+          sum -= (transposed ? conjugate<T>(l(k, i)) : l(i, k)) * x(k, j);
         x(i, j) = sum;
       }
     }
@@ -28,5 +29,9 @@ void trmm_reference(Queue& queue, const KernelCalls& calls, const KernelParamete
 
 template void trmm_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void trmm_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void trmm_reference<std::complex<double>>(Queue&, const KernelCalls&,
+                                                   const KernelParameters&);
+template void trmm_reference<std::complex<float>>(Queue&, const KernelCalls&,
+                                                  const KernelParameters&);
 
 }  // namespace strata

@@ -17,9 +17,11 @@ inline constexpr double kSymmetryTolerance = 1e-12;
 inline constexpr double kSymmetryToleranceFp32 = 1e-6;
 
 /// Whether elements (i, j) and (j, i) are equal up to `tolerance` beside √(aᵢᵢ·aⱼⱼ), or beside the
-/// larger of them where that is more: then the matrix is indefinite.
-[[nodiscard]] inline bool is_symmetric_pair(double a, double b, double diagonal_i,
-                                            double diagonal_j, double tolerance) {
+/// larger of them where that is more: then the matrix is indefinite. W is double, or
+/// std::complex<double>, of which b is the conjugate of element (j, i).
+template <class W>
+[[nodiscard]] bool is_symmetric_pair(W a, W b, double diagonal_i, double diagonal_j,
+                                     double tolerance) {
   const double difference = std::abs(a - b);
   if (difference <= tolerance * std::max(std::abs(a), std::abs(b))) return true;
   // Roots first: a product of two elements may overflow.

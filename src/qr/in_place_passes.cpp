@@ -127,7 +127,7 @@ void add_late_sums(const std::vector<PartTree::Join>& joins, const StagedBlocks&
     const std::byte* right = at(join.right);
     std::vector<std::byte> sum(join.to < 0 ? std::size_t{0} : static_cast<std::size_t>(bytes));
     std::byte* to = join.to < 0 ? whole : sum.data();
-    dispatch(element, [&]<class W>(std::type_identity<W>) {
+    dispatch_real(element, [&]<class W>(std::type_identity<W>) {
       run_fused<AddElements>(reinterpret_cast<const W*>(left), reinterpret_cast<const W*>(right),
                              reinterpret_cast<W*>(to),
                              bytes / static_cast<std::int64_t>(sizeof(W)));

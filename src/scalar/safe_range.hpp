@@ -16,7 +16,9 @@ namespace strata {
 [[nodiscard]] inline int exponent_out_of_range(double largest, Element precision) {
   if (!(largest > 0) || !std::isfinite(largest)) return 0;
   const int exponent = std::ilogb(largest);
-  return std::abs(exponent) <= (precision == Element::fp32 ? 90 : 900) ? 0 : exponent / 2 * 2;
+  return std::abs(exponent) <= (element_of_parts(precision) == Element::fp32 ? 90 : 900)
+             ? 0
+             : exponent / 2 * 2;
 }
 
 }  // namespace strata

@@ -35,10 +35,13 @@ bool has_kernel(const DeviceModel& device, const Operation& operation, const Ele
 
 namespace {
 
-/// An addition of double-doubles is 20 operations on doubles.
+/// An addition of double-doubles is 20 operations on doubles. Those on complex numbers are counted
+/// in operations on their parts.
 double known_rate(const DeviceModel& device, Element element) {
   const double rate = device.rate(element);
-  return rate > 0 || element != Element::dd ? rate : device.rate(Element::fp64) / 20;
+  if (rate > 0) return rate;
+  return element == Element::dd ? device.rate(Element::fp64) / 20
+                                : device.rate(element_of_parts(element));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "schedule/complex_work.hpp"
 
 namespace strata {
 
@@ -68,7 +69,7 @@ double work_of(const BlockTable& blocks, const Task& task, std::span<const TaskO
     for (std::size_t i = 0; i < count; ++i) extents[i] = blocks.extent(operands[call + i].id);
     work += task.operation->work({extents.data(), count}, task.variant);
   }
-  return work;
+  return work_factor(blocks.element(operands.front().id)) * work;
 }
 
 Elements elements_of(const BlockTable& blocks, const Task& task,

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <new>
 
@@ -167,5 +168,7 @@ BlockSource source_of_view(const T* data, std::int64_t ld, bool lower) {
 
 template BlockSource source_of_view(const double*, std::int64_t, bool);
 template BlockSource source_of_view(const float*, std::int64_t, bool);
+template BlockSource source_of_view(const std::complex<double>*, std::int64_t, bool);
+template BlockSource source_of_view(const std::complex<float>*, std::int64_t, bool);
 
 }  // namespace strata

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const strata::NpyFile file = strata::parse_npy(
         strata::FileBytes(std::string(reinterpret_cast<const char*>(data), size), "fuzz"));
-    const strata::DenseMatrix<double> dense = file.to_dense();
+    const strata::DenseMatrix<std::complex<double>> dense = file.to_dense_complex();
     if (dense.values.size() * static_cast<std::size_t>(strata::bytes_of(file.precision())) > size) {
       std::abort();
     }

@@ -18,6 +18,7 @@
 #include "kernels/mixed_products.hpp"
 #include "kernels/panel.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/trmm.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
@@ -40,6 +41,9 @@ TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
       for (const Elements& elements : kMixedGemmsOfHost)
         expected.erase({gemm.name, elements.bits()});
       expected.erase({syrk.name, kMixedSyrkOfHost.bits()});
+      for (const KernelTable::Entry& entry : reference_backend().kernels().entries())
+        if (is_complex(entry.elements[0]))
+          expected.erase({entry.operation->name, entry.elements.bits()});
     }
     EXPECT_EQ(kernels_of(*backend), expected) << backend->name();
   }
@@ -74,6 +78,20 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
   EXPECT_EQ(fp64.erase(solve_right_twice.name), 1U);  // a V of floats is solved for in other ways
   EXPECT_EQ(fp64.erase(covariance_times.name), 1U);   // for residuals
   EXPECT_EQ(fp32, fp64);
+}
+
+TEST(Backend, OfTheHostHasWhatCholeskyOfComplexMatricesNeeds) {
+  for (const Backend* backend : {&host_backend(), &reference_backend()}) {
+    const KernelTable& table = backend->kernels();
+    for (const Element element : {Element::complex128, Element::complex64}) {
+      for (const Operation* operation : {&trsm, &trmm, &syrk, &gemm}) {
+        EXPECT_NE(table.find(operation->name, Elements(operation->operands, element)), nullptr)
+            << backend->name() << " " << operation->name;
+      }
+      EXPECT_NE(table.find(potrf.name, {element, Element::fp64}), nullptr) << backend->name();
+      EXPECT_EQ(table.find(potrf.name, Elements(2, element)), nullptr) << backend->name();
+    }
+  }
 }
 
 TEST(Backend, HasNoKernelForOtherElementsOrNames) {

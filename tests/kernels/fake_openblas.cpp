@@ -51,6 +51,17 @@ void cblas_dtrmm() {}
 void cblas_strmm() {}
 void cblas_dtrsm() {}
 void cblas_strsm() {}
+void cblas_zgemm() {}
+void cblas_cgemm() {}
+void cblas_zherk() {}
+void cblas_cherk() {}
+void cblas_zhemm() {}
+void cblas_ztrmm() {}
+void cblas_ctrmm() {}
+void cblas_ztrsm() {}
+void cblas_ctrsm() {}
 void dpotrf_() {}
 void spotrf_() {}
+void zpotrf_() {}
+void cpotrf_() {}
 }

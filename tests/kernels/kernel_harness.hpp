@@ -24,11 +24,27 @@
 #include "kernels/potrf.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/trsm.hpp"
+#include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 #include "strata/matrix_view.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata::testing {
+
+/// NaN, of complex numbers in both parts.
+template <class T>
+[[nodiscard]] T nan_of() {
+  constexpr RealOf<T> kNan = std::numeric_limits<RealOf<T>>::quiet_NaN();
+  if constexpr (is_complex_v<T>) {
+    return {kNan, kNan};
+  } else {
+    return kNan;
+  }
+}
+template <class T>
+[[nodiscard]] bool is_nan(const T& x) {
+  return std::isnan(real_part(x)) || std::isnan(imaginary_part(x));
+}
 
 /// A column-major matrix of the test; its padding is NaN, which poisons whatever reads it.
 template <class T>
@@ -43,7 +59,7 @@ struct Matrix {
       : rows(rows_in),
         cols(cols_in),
         ld(rows_in + padding),
-        data(static_cast<std::size_t>(ld * cols), std::numeric_limits<T>::quiet_NaN()) {}
+        data(static_cast<std::size_t>(ld * cols), nan_of<T>()) {}
   template <class F>
   Matrix(std::int64_t rows_in, std::int64_t cols_in, std::int64_t padding, F&& value)
       : Matrix(rows_in, cols_in, padding) {
@@ -73,7 +89,7 @@ template <class T>
 template <class T>
 [[nodiscard]] bool same_values(const Matrix<T>& a, const Matrix<T>& b) {
   return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(),
-                    [](T x, T y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+                    [](const T& x, const T& y) { return x == y || (is_nan(x) && is_nan(y)); });
 }
 
 struct KernelParameter {
@@ -276,7 +292,7 @@ template <class T>
 Matrix<T> lower_only(Matrix<T> matrix) {
   for (std::int64_t j = 0; j < matrix.cols; ++j) {
     for (std::int64_t i = 0; i < std::min(j, matrix.rows); ++i) {
-      matrix(i, j) = std::numeric_limits<T>::quiet_NaN();
+      matrix(i, j) = nan_of<T>();
     }
   }
   return matrix;

@@ -29,6 +29,17 @@ TEST(Dispatch, HandsOverTheTypeOfTheElement) {
   EXPECT_EQ(dispatch_native(Element::fp64, name), Element::fp64);
   EXPECT_EQ(dispatch_native(Element::fp32, name), Element::fp32);
   EXPECT_THROW(dispatch_native(Element::dd, name), Error);
+  for (const Element element : {Element::complex128, Element::complex64}) {
+    EXPECT_EQ(dispatch(element, name), element);
+    EXPECT_EQ(dispatch_blas(element, name), element);
+    EXPECT_EQ(dispatch(element, size), static_cast<std::size_t>(bytes_of(element)));
+    EXPECT_THROW(dispatch_native(element, name), Error);
+    EXPECT_THROW(dispatch_real(element, name), Error);
+  }
+  EXPECT_EQ(dispatch_blas(Element::fp64, name), Element::fp64);
+  EXPECT_EQ(dispatch_blas(Element::fp32, name), Element::fp32);
+  EXPECT_THROW(dispatch_blas(Element::dd, name), Error);
+  EXPECT_EQ(dispatch_real(Element::dd, name), Element::dd);
 }
 
 TEST(Dispatch, ReturnsWhatTheFunctionReturnsByReferenceToo) {
@@ -68,12 +79,24 @@ TEST(Element, HasItsBytesAndName) {
   }
 }
 
+TEST(Element, KnowsWhatItsPartsAre) {
+  EXPECT_EQ(element_of_parts(Element::complex128), Element::fp64);
+  EXPECT_EQ(element_of_parts(Element::complex64), Element::fp32);
+  for (const Element element : kAll) {
+    EXPECT_EQ(is_complex(element), element_of_parts(element) != element) << to_string(element);
+    EXPECT_EQ(bytes_of(element),
+              (is_complex(element) ? 2 : 1) * bytes_of(element_of_parts(element)));
+  }
+}
+
 TEST(Element, OfACppTypeHasItsSize) {
   EXPECT_EQ(bytes_of(element_of<double>), sizeof(double));
   EXPECT_EQ(bytes_of(element_of<float>), sizeof(float));
   EXPECT_EQ(bytes_of(element_of<Half>), sizeof(Half));
   EXPECT_EQ(bytes_of(element_of<Fp8>), sizeof(Fp8));
   EXPECT_EQ(element_of<Half>, Element::fp16);
+  EXPECT_EQ(element_of<std::complex<double>>, Element::complex128);
+  EXPECT_EQ(element_of<std::complex<float>>, Element::complex64);
   EXPECT_EQ(element_of<Fp8>, Element::fp8);
   EXPECT_EQ(element_of<std::int32_t>, Element::int32);
   EXPECT_EQ(element_of<std::int64_t>, Element::int64);
