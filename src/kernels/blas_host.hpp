@@ -96,6 +96,36 @@ void trsm_by_halves(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, 
   }
 }
 
+/// X ← op(R)⁻¹·X of any triangle R, by halves as trsm_by_halves.
+template <class T>
+void solve_triangle(CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal, MatrixView<const T> r,
+                    MatrixView<T> x) {
+  constexpr std::int64_t kLeaf = 64;
+  const std::int64_t n = r.rows;
+  if (n <= kLeaf) {
+    const BlasTable& blas = blas_table();
+    const auto call = for_type<T>(blas.dtrsm, blas.strsm);
+    return call(CblasColMajor, CblasLeft, uplo, op, diagonal, narrow(n), narrow(x.cols), T{1},
+                r.data, narrow(r.ld), x.data, narrow(x.ld));
+  }
+  const std::int64_t h = (n / 2 + kLeaf - 1) / kLeaf * kLeaf;
+  const MatrixView<const T> r11 = r.block(0, 0, h, h);
+  const MatrixView<const T> r22 = r.block(h, h, n - h, n - h);
+  const MatrixView<const T> off =
+      uplo == CblasLower ? r.block(h, 0, n - h, h) : r.block(0, h, h, n - h);
+  const MatrixView<T> x1 = x.block(0, 0, h, x.cols);
+  const MatrixView<T> x2 = x.block(h, 0, n - h, x.cols);
+  if ((uplo == CblasLower) == (op == CblasNoTrans)) {
+    solve_triangle(uplo, op, diagonal, r11, x1);
+    gemm_minus<T>(op, CblasNoTrans, h, off, x1, x2);
+    solve_triangle(uplo, op, diagonal, r22, x2);
+  } else {
+    solve_triangle(uplo, op, diagonal, r22, x2);
+    gemm_minus<T>(op, CblasNoTrans, n - h, off, x2, x1);
+    solve_triangle(uplo, op, diagonal, r11, x1);
+  }
+}
+
 /// X ← −op(L)·X.
 template <class T>
 void trmm_minus(CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {

@@ -9,9 +9,12 @@
 #include "kernels/covariance_times.hpp"
 #include "kernels/front.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/getrf.hpp"
 #include "kernels/gram.hpp"
 #include "kernels/householder.hpp"
 #include "kernels/laset.hpp"
+#include "kernels/lu_back.hpp"
+#include "kernels/lu_update.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/panel.hpp"
 #include "kernels/potrf.hpp"
@@ -50,6 +53,9 @@ void add(KernelTable& table) {
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_reference<T>);
   table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_reference<T>);
+  table.set(getrf, kGetrfElements<T>, getrf_reference<T>);
+  table.set(lu_update, kLuUpdateElements<T>, lu_update_reference<T>);
+  table.set(lu_back, Elements(2, element), lu_back_reference<T>);
   add_kernels<T>(table, front_reference<T>());
 }
 

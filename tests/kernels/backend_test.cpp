@@ -15,6 +15,9 @@
 #include "kernels/convert.hpp"
 #include "kernels/covariance_times.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/getrf.hpp"
+#include "kernels/lu_back.hpp"
+#include "kernels/lu_update.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/panel.hpp"
 #include "kernels/potrf_batched.hpp"
@@ -44,6 +47,11 @@ TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
       for (const KernelTable::Entry& entry : reference_backend().kernels().entries())
         if (is_complex(entry.elements[0]))
           expected.erase({entry.operation->name, entry.elements.bits()});
+      // General systems are factored on CPUs alone as yet.
+      std::erase_if(expected, [](const auto& kernel) {
+        return kernel.first == getrf.name || kernel.first == lu_update.name ||
+               kernel.first == lu_back.name;
+      });
     }
     EXPECT_EQ(kernels_of(*backend), expected) << backend->name();
   }

@@ -1,0 +1,360 @@
+// getrf, lu_update and lu_back: factors and solutions that are known exactly, LAPACK's pivots, and
+// the outcomes that a status tells of.
+
+#include <gtest/gtest.h>
+#include <lapacke.h>
+
+#include <limits>
+#include <numeric>
+
+#include "base/index.hpp"
+#include "kernels/getrf.hpp"
+#include "kernels/lu_back.hpp"
+#include "kernels/lu_update.hpp"
+#include "tests/kernels/kernel_harness.hpp"
+#include "tests/support/nan.hpp"
+
+namespace strata::testing {
+namespace {
+
+int lapack_getrf(int m, int n, double* a, int* pivots) {
+  return LAPACKE_dgetrf(LAPACK_COL_MAJOR, m, n, a, m, pivots);
+}
+int lapack_getrf(int m, int n, float* a, int* pivots) {
+  return LAPACKE_sgetrf(LAPACK_COL_MAJOR, m, n, a, m, pivots);
+}
+
+using test::kNan;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The backends whose kernels read host memory.
+std::vector<KernelParameter> host_backends() {
+  std::vector<KernelParameter> parameters;
+  for (const KernelParameter& p : every_backend())
+    if (p.backend->on_host()) parameters.push_back(p);
+  return parameters;
+}
+
+/// A block at column `col` of its matrix.
+template <class T>
+BlockView view_of(Matrix<T>& matrix, std::int64_t col = 0) {
+  return {matrix.data.data(), matrix.rows, matrix.cols, matrix.ld, 0, col, element_of<T>};
+}
+
+template <class T>
+struct FactoredPanel {
+  Matrix<T> a;
+  Matrix<std::int64_t> pivots;
+  PanelStatus status;
+};
+
+class LuKernels : public ::testing::TestWithParam<KernelParameter> {
+ protected:
+  LuKernels() : device_(GetParam().backend->make_device(0, 1_MiB)) {}
+
+  static constexpr std::uint32_t kUnknownVariant = 2;
+
+  void call(const Operation& operation, const Elements& elements,
+            const std::vector<BlockView>& views, std::uint32_t variant = 0) {
+    const KernelFunction kernel = GetParam().backend->kernels().find(operation.name, elements);
+    ASSERT_NE(kernel, nullptr);
+    const auto queue = device_->make_queue(QueuePriority::normal);
+    kernel(*queue, {views, operation.operands}, {.variant = variant});
+    queue->synchronize();
+  }
+  /// Rows and columns of a panel that begins at column `col`.
+  template <class T>
+  FactoredPanel<T> factor(Matrix<T> a, std::int64_t col = 0) {
+    FactoredPanel<T> panel{std::move(a), {}, {}};
+    panel.pivots = Matrix<std::int64_t>(1, panel.a.cols, 0, [](auto, auto) { return -7; });
+    call(getrf, kGetrfElements<T>,
+         {view_of(panel.a, col), view_of(panel.pivots), {&panel.status, 4, 1, 4}});
+    return panel;
+  }
+  template <class F>
+  static void each(F&& body) {
+    dispatch_native(GetParam().precision, body);
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+/// Elements of L below its diagonal: quarters of at most a half, so that no two rows tie.
+double exact_l(std::int64_t i, std::int64_t j) {
+  return static_cast<double>(static_cast<std::int64_t>(random_bits(3, at(i * 1009 + j)) % 5) - 2) /
+         4;
+}
+/// Elements of U: a power of two on the diagonal, small integers above it.
+double exact_u(std::int64_t i, std::int64_t j) {
+  return i == j ? std::ldexp(i % 2 == 0 ? 1.0 : -1.0, static_cast<int>(i % 3))
+                : small_integer(5, i, j);
+}
+
+/// A panel of known factors: rows of L·U from `col` on, exchanged; above them what U is there.
+template <class T>
+struct KnownPanel {
+  Matrix<T> a;
+  Matrix<T> factored;
+  std::vector<std::int64_t> pivots;
+
+  KnownPanel(std::int64_t n, std::int64_t col, std::int64_t b, std::int64_t padding = 0)
+      : a(n, b, padding), factored(n, b, padding) {
+    for (std::int64_t j = 0; j < b; ++j) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t r = i - col;  // row of L
+        factored(i, j) = static_cast<T>(r <= j ? exact_u(r, j) : exact_l(r, j));
+        if (r < 0) {
+          a(i, j) = factored(i, j);
+          continue;
+        }
+        double sum = r <= j ? exact_u(r, j) : 0;
+        for (std::int64_t k = 0; k < std::min(r, j + 1); ++k) sum += exact_l(r, k) * exact_u(k, j);
+        a(i, j) = static_cast<T>(sum);
+      }
+    }
+    // Exchanges of elimination are undone from the last to the first.
+    for (std::int64_t j = 0; j < b; ++j)
+      pivots.push_back(j + static_cast<std::int64_t>(random_bits(9, at(j)) % at(n - col - j)));
+    for (std::int64_t j = b; j-- > 0;)
+      for (std::int64_t k = 0; k < b; ++k) std::swap(a(col + j, k), a(col + pivots[at(j)], k));
+  }
+};
+
+struct PanelShape {
+  std::int64_t n, col, b;
+};
+constexpr PanelShape kShapes[] = {
+    {1, 0, 1},   {2, 0, 1},   {2, 1, 1},   {3, 0, 3},     {9, 0, 8},      {9, 0, 9},     {17, 5, 7},
+    {40, 0, 17}, {64, 0, 64}, {70, 3, 65}, {130, 0, 130}, {200, 64, 130}, {201, 130, 71}};
+
+TEST_P(LuKernels, FindFactorsThatAreKnownExactly) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const auto [n, col, b] : kShapes) {
+      for (const std::int64_t padding : {0, 3}) {
+        const KnownPanel<T> known(n, col, b, padding);
+        const FactoredPanel<T> found = factor(known.a, col);
+        EXPECT_TRUE(same_values(found.a, known.factored)) << n << ' ' << col << ' ' << b;
+        EXPECT_EQ(found.pivots.data, known.pivots) << n << ' ' << col << ' ' << b;
+        EXPECT_EQ(found.status.zero_pivot, -1);
+        EXPECT_EQ(found.status.not_finite, -1);
+        EXPECT_EQ(found.status.smallest_pivot, 1);
+        double largest = 0;
+        for (std::int64_t j = 0; j < b; ++j) {
+          for (std::int64_t i = 0; i < n; ++i) {
+            if (i >= col) largest = std::max(largest, std::abs(double{known.a(i, j)}));
+            if (i <= col + j) largest = std::max(largest, std::abs(double{known.factored(i, j)}));
+          }
+        }
+        EXPECT_EQ(found.status.largest, largest);
+      }
+    }
+  });
+}
+
+TEST_P(LuKernels, PivotAsLapackDoes) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const std::int64_t n : {1, 2, 5, 16, 33, 100, 257}) {
+      for (const std::int64_t b : {std::int64_t{1}, n / 2, n}) {
+        if (b == 0) continue;
+        const Matrix<T> a(n, b, 0, [](auto i, auto j) { return uniform(21, i, j); });
+        const FactoredPanel<T> found = factor(a);
+        Matrix<T> expected = a;
+        std::vector<int> pivots(at(b));
+        ASSERT_EQ(lapack_getrf(static_cast<int>(n), static_cast<int>(b), expected.data.data(),
+                               pivots.data()),
+                  0);
+        for (std::int64_t j = 0; j < b; ++j)
+          ASSERT_EQ(found.pivots(0, j) + 1, pivots[at(j)]) << "column " << j << " of " << n;
+        for (std::int64_t j = 0; j < b; ++j)
+          for (std::int64_t i = 0; i < n; ++i)
+            ASSERT_NEAR(found.a(i, j), expected(i, j),
+                        1e3 * std::numeric_limits<T>::epsilon() * static_cast<double>(n));
+      }
+    }
+  });
+}
+
+TEST_P(LuKernels, TakeTheFirstOfElementsThatAreAlike) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    // −2 and 2 tie in the first column; in the second the rows are alike after elimination.
+    const T rows[4][2] = {{1, 0}, {-2, 1}, {2, 5}, {1, 5.5}};
+    const FactoredPanel<T> found =
+        factor(Matrix<T>(4, 2, 0, [&](auto i, auto j) { return rows[i][j]; }));
+    // Then rows are (−2 1), (−1/2 | 1/2), (−1 | 6), (−1/2 | 6).
+    EXPECT_EQ(found.pivots.data, (std::vector<std::int64_t>{1, 2}));
+    EXPECT_EQ(found.a.data, (std::vector<T>{-2, -1, T(-0.5), T(-0.5), 1, 6, T(0.5) / 6, 1}));
+  });
+}
+
+TEST_P(LuKernels, TellTheFirstPivotThatIsZeroAndGoOn) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    // Columns 1 and 3 repeat columns 0 and 2.
+    const Matrix<T> a(20, 12, 0, [](auto i, auto j) {
+      return small_integer(31, i, j == 1 ? 0 : j == 3 ? 2 : j);
+    });
+    const FactoredPanel<T> found = factor(a);
+    EXPECT_EQ(found.status.zero_pivot, 1);
+    EXPECT_EQ(found.status.smallest_pivot, 0);
+    EXPECT_EQ(found.status.not_finite, -1);
+    for (std::int64_t i = 2; i < 20; ++i) EXPECT_EQ(found.a(i, 1), T{0});
+    const FactoredPanel<T> zeros = factor(Matrix<T>(9, 9, 0, [](auto, auto) { return 0; }));
+    EXPECT_EQ(zeros.status.zero_pivot, 0);
+    std::vector<std::int64_t> in_place(9);
+    std::iota(in_place.begin(), in_place.end(), 0);
+    EXPECT_EQ(zeros.pivots.data, in_place);
+  });
+}
+
+TEST_P(LuKernels, DivideBySubnormalPivots) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    const T tiny = std::numeric_limits<T>::denorm_min();
+    const FactoredPanel<T> found =
+        factor(Matrix<T>(3, 1, 0, [&](auto i, auto) { return T(i + 1) * tiny; }));
+    EXPECT_EQ(found.pivots(0, 0), 2);
+    EXPECT_EQ(found.a.data, (std::vector<T>{3 * tiny, T{2} / 3, T{1} / 3}));
+    EXPECT_EQ(found.status.smallest_pivot, static_cast<double>(3 * tiny));
+  });
+}
+
+TEST_P(LuKernels, NoticeWhatIsNotFinite) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const double bad : {kNan, kInfinity, -kInfinity}) {
+      for (const std::int64_t row : {0, 6, 19}) {
+        for (const std::int64_t col : {0, 3, 11}) {
+          const FactoredPanel<T> found = factor(Matrix<T>(20, 12, 0, [&](auto i, auto j) {
+            return i == row && j == col ? bad : uniform(41, i, j);
+          }));
+          EXPECT_EQ(found.status.not_finite, col) << bad << " at " << row << ", " << col;
+          EXPECT_EQ(found.status.largest, kInfinity);
+        }
+      }
+    }
+    // Elements that overflow on the way.
+    const T most = std::numeric_limits<T>::max();
+    const T rows[2][2] = {{1, most}, {-1, most}};
+    const FactoredPanel<T> found =
+        factor(Matrix<T>(2, 2, 0, [&](auto i, auto j) { return rows[i][j]; }));
+    EXPECT_EQ(found.status.not_finite, 1);
+    EXPECT_EQ(found.status.largest, kInfinity);
+    // Above the diagonal block, in rows that earlier panels have made.
+    const FactoredPanel<T> above = factor(
+        Matrix<T>(5, 2, 0,
+                  [&](auto i, auto j) { return i == 1 && j == 1 ? kNan : uniform(2, i, j); }),
+        3);
+    EXPECT_EQ(above.status.not_finite, 1);
+  });
+}
+
+TEST_P(LuKernels, UpdateColumnsToWhatIsKnownExactly) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const auto [n, col, b] : kShapes) {
+      for (const std::int64_t columns : {1, 4, 67}) {
+        KnownPanel<T> known(n, col, b, 2);
+        Matrix<std::int64_t> pivots(1, b, 0, [&](auto, auto j) { return known.pivots[at(j)]; });
+        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return small_integer(51, i, j); });
+        // L·Y forward, its rows exchanged back; Lᵀ·(P·Y) for the transposed.
+        Matrix<T> forward = y;
+        Matrix<T> exchanged = y;
+        for (std::int64_t j = 0; j < b; ++j)
+          for (std::int64_t c = 0; c < columns; ++c)
+            std::swap(exchanged(col + j, c), exchanged(col + known.pivots[at(j)], c));
+        Matrix<T> backward = exchanged;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          for (std::int64_t i = col; i < n; ++i) {
+            for (std::int64_t j = 0; j < std::min(b, i - col); ++j) {
+              forward(i, c) += static_cast<T>(exact_l(i - col, j)) * y(col + j, c);
+              backward(col + j, c) += static_cast<T>(exact_l(i - col, j)) * exchanged(i, c);
+            }
+          }
+          for (std::int64_t j = b; j-- > 0;)
+            std::swap(forward(col + j, c), forward(col + known.pivots[at(j)], c));
+        }
+        const Matrix<T> panel = known.factored;
+        call(lu_update, kLuUpdateElements<T>,
+             {view_of(forward), view_of(known.factored, col), view_of(pivots)});
+        EXPECT_TRUE(same_values(forward, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
+        call(lu_update, kLuUpdateElements<T>,
+             {view_of(backward), view_of(known.factored, col), view_of(pivots)}, kTransposedFactor);
+        EXPECT_TRUE(same_values(backward, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
+        EXPECT_TRUE(same_bits(known.factored, panel)) << "the panel was written";
+      }
+    }
+  });
+}
+
+TEST_P(LuKernels, SolveBackToWhatIsKnownExactly) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const auto [n, col, b] : kShapes) {
+      for (const std::int64_t columns : {1, 4, 67}) {
+        KnownPanel<T> known(n, col, b, 2);
+        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return small_integer(61, i, j); });
+        Matrix<T> back = y;
+        Matrix<T> transposed = y;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          for (std::int64_t j = 0; j < b; ++j) back(col + j, c) = transposed(col + j, c) = 0;
+          for (std::int64_t j = 0; j < b; ++j) {
+            for (std::int64_t i = 0; i <= col + j; ++i) {
+              back(i, c) += static_cast<T>(exact_u(i - col, j)) * y(col + j, c);
+              transposed(col + j, c) += static_cast<T>(exact_u(i - col, j)) * y(i, c);
+            }
+          }
+        }
+        call(lu_back, Elements(2, element_of<T>), {view_of(back), view_of(known.factored, col)});
+        EXPECT_TRUE(same_values(back, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
+        call(lu_back, Elements(2, element_of<T>),
+             {view_of(transposed), view_of(known.factored, col)}, kTransposedFactor);
+        EXPECT_TRUE(same_values(transposed, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
+      }
+    }
+  });
+}
+
+TEST_P(LuKernels, RefuseUnknownVariants) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    Matrix<T> a(2, 2, 0, [](auto i, auto j) { return i == j; });
+    Matrix<std::int64_t> pivots(1, 2, 0, [](auto, auto j) { return j; });
+    PanelStatus status;
+    EXPECT_THROW(
+        call(getrf, kGetrfElements<T>, {view_of(a), view_of(pivots), {&status, 4, 1, 4}}, 1),
+        Error);
+    EXPECT_THROW(call(lu_update, kLuUpdateElements<T>, {view_of(a), view_of(a), view_of(pivots)},
+                      kUnknownVariant),
+                 Error);
+    EXPECT_THROW(
+        call(lu_back, Elements(2, element_of<T>), {view_of(a), view_of(a)}, kUnknownVariant),
+        Error);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LuKernels, ::testing::ValuesIn(host_backends()), name_of);
+
+TEST(LuWork, IsThatOfTheLoops) {
+  for (const auto [n, col, b] : kShapes) {
+    const BlockExtent panel{0, col, n, b};
+    const BlockExtent right{0, 0, n, 7};
+    double factor = 0, update = 0, back = 0;
+    for (std::int64_t j = 0; j < b; ++j) {
+      factor += static_cast<double>((n - col - j - 1) * (1 + 2 * (b - j - 1)));
+      update += 7.0 * 2 * static_cast<double>(n - col - j - 1);
+      back += 7.0 * (1 + 2 * static_cast<double>(col + j));
+    }
+    const std::vector<BlockExtent> of_getrf{panel};
+    const std::vector<BlockExtent> of_solves{right, panel};
+    EXPECT_NEAR(getrf.work(of_getrf, 0), factor, 1e-9 * (factor + 1));
+    EXPECT_NEAR(lu_update.work(of_solves, 0), update, 1e-9 * (update + 1));
+    EXPECT_NEAR(lu_back.work(of_solves, 0), back, 1e-9 * (back + 1));
+  }
+}
+
+}  // namespace
+}  // namespace strata::testing
