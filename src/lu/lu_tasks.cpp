@@ -1,0 +1,165 @@
+// LU by column panels.
+//
+// Method: panel k, once factored, does to a panel j > k
+//     A_j ← L_k⁻¹·P_k·A_j  (lu_update);   and then   P_j·A_j = L_j·U_j from its rows on  (getrf).
+// Right-looking these updates follow the factorization of k at once, which gives many independent
+// tasks; left-looking they come when slab j is at hand, which writes every panel once. A slab of w
+// panels that stay on the devices takes the earlier ones as a stream: n³·n/(2·w·b) words for panels
+// of b columns, since each slab reads all panels before it. Exchanges of later panels are never
+// applied to L, as in Barker, Kurzak and others' out-of-core codes ("getrf_m": D'Azevedo, Dongarra,
+// "The design and implementation of the parallel out-of-core ScaLAPACK LU, QR, and Cholesky
+// factorization routines", Concurrency 12, 2000), so that no panel is read for them.
+
+#include "lu/lu_tasks.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/getrf.hpp"
+#include "kernels/lu_back.hpp"
+#include "kernels/lu_update.hpp"
+
+namespace strata {
+namespace {
+
+/// Panels first … end − 1 are at hand, and panel k is applied to them.
+struct SlabStep {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  std::int64_t k = 0;
+};
+
+std::vector<SlabStep> slab_steps(std::int64_t panels, std::int64_t slab) {
+  std::vector<SlabStep> steps;
+  const std::int64_t width = slab > 0 ? slab : std::max<std::int64_t>(panels, 1);
+  for (std::int64_t first = 0; first < panels; first += width) {
+    const std::int64_t end = std::min(first + width, panels);
+    for (std::int64_t k = 0; k < end; ++k) steps.push_back({first, end, k});
+  }
+  return steps;
+}
+
+int device_of(std::int64_t block, int devices) { return static_cast<int>(block % devices); }
+
+BlockId panel_of(std::int64_t p) { return {kPanelFamily, 0, p}; }
+BlockId pivots_of(std::int64_t p) { return {kPivotsFamily, 0, p}; }
+
+class LuEmitter {
+ public:
+  LuEmitter(int devices, TaskList& tasks) : devices_(devices), tasks_(tasks) {}
+
+  void factor(std::int64_t p) {
+    tasks_
+        .add(getrf, device_of(p, devices_),
+             {{panel_of(p), Hint::last_write},
+              {pivots_of(p), Hint::last_write},
+              {BlockId(kPanelStatusFamily, 0, p), Hint::last_write}})
+        .urgent = true;  // everything waits for it
+  }
+  /// A block of the family is a panel or columns of X.
+  void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0) {
+    tasks_.add(lu_update, device_of(j, devices_),
+               {BlockId(family, 0, j), panel_of(k), pivots_of(k)}, variant);
+  }
+  void back(std::int64_t j, std::int64_t p, std::uint32_t variant) {
+    tasks_.add(lu_back, device_of(j, devices_), {BlockId(kRightSideFamily, 0, j), panel_of(p)},
+               variant);
+  }
+
+ private:
+  int devices_;
+  TaskList& tasks_;
+};
+
+/// A, and the pivots of its panels.
+Schedule with_factor(std::int64_t n, std::int64_t panel, Element precision, int devices,
+                     std::uint64_t factor_identity, std::uint64_t pivots_identity,
+                     Origin of_pivots) {
+  Schedule schedule;
+  schedule.devices = devices;
+  schedule.blocks.add({.name = "A",
+                       .rows = n,
+                       .cols = n,
+                       .tile_rows = std::max<std::int64_t>(n, 1),
+                       .tile_cols = panel,
+                       .element = precision,
+                       .identity = factor_identity});
+  schedule.blocks.add({.name = "p",
+                       .rows = 1,
+                       .cols = n,
+                       .tile_rows = 1,
+                       .tile_cols = panel,
+                       .element = Element::int64,
+                       .origin = of_pivots,
+                       .identity = pivots_identity});
+  return schedule;
+}
+
+}  // namespace
+
+Schedule lu_factorization(const LuProblem& problem) {
+  Schedule schedule =
+      with_factor(problem.n, problem.panel, problem.precision, problem.devices,
+                  problem.factor_identity, problem.pivots_identity, Origin::generated);
+  const std::int64_t panels = schedule.blocks.block_cols(kPanelFamily);
+  schedule.blocks.add({.name = "S",
+                       .rows = kPanelStatusRows,
+                       .cols = panels,
+                       .tile_rows = kPanelStatusRows,
+                       .tile_cols = 1,
+                       .origin = Origin::generated});
+  schedule.operands = {2, 1, 1};
+  // Schedules are copied.
+  const auto steps =
+      std::make_shared<const std::vector<SlabStep>>(slab_steps(panels, problem.slab));
+  schedule.steps = std::ssize(*steps);
+  schedule.emit = [steps, devices = problem.devices](std::int64_t s, TaskList& tasks) {
+    const auto [first, end, k] = (*steps)[static_cast<std::size_t>(s)];
+    LuEmitter emitter(devices, tasks);
+    if (k < first) {
+      for (std::int64_t j = first; j < end; ++j) emitter.update(kPanelFamily, j, k);
+      return;
+    }
+    if (k == first) emitter.factor(k);
+    for (std::int64_t j = k + 1; j < end; ++j) {
+      emitter.update(kPanelFamily, j, k);
+      if (j == k + 1) emitter.factor(j);
+    }
+  };
+  return schedule;
+}
+
+Schedule lu_solve(const LuSolveProblem& problem) {
+  Schedule schedule = with_factor(problem.n, problem.panel, problem.precision, problem.devices,
+                                  problem.factor_identity, problem.pivots_identity, Origin::stored);
+  schedule.blocks.add({.name = "X",
+                       .rows = problem.n,
+                       .cols = problem.rhs,
+                       .tile_rows = std::max<std::int64_t>(problem.n, 1),
+                       .tile_cols = problem.rhs_tile,
+                       .element = problem.precision});
+  schedule.operands = {1, 1, 1};
+  const std::int64_t panels = schedule.blocks.block_cols(kPanelFamily);
+  const std::int64_t blocks = schedule.blocks.block_cols(kRightSideFamily);
+  const std::int64_t group = problem.group > 0 ? problem.group : std::max<std::int64_t>(blocks, 1);
+  const std::int64_t groups = panels == 0 ? 0 : (blocks + group - 1) / group;
+  schedule.steps = groups * 2 * panels;
+  schedule.emit = [=, transposed = problem.transposed, devices = problem.devices](std::int64_t s,
+                                                                                  TaskList& tasks) {
+    const std::int64_t first = s / (2 * panels) * group;
+    const std::int64_t end = std::min(first + group, blocks);
+    const std::int64_t step = s % (2 * panels);
+    const bool forward = step < panels;
+    const std::int64_t p = forward ? step : 2 * panels - 1 - step;
+    LuEmitter emitter(devices, tasks);
+    const std::uint32_t variant = transposed ? kTransposedFactor : 0;
+    for (std::int64_t j = first; j < end; ++j) {
+      forward != transposed ? emitter.update(kRightSideFamily, j, p, variant)
+                            : emitter.back(j, p, variant);
+    }
+  };
+  return schedule;
+}
+
+}  // namespace strata

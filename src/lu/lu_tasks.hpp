@@ -1,0 +1,65 @@
+#pragma once
+// The tasks of P·A = L·U by column panels, with true partial pivoting, and of solves with the
+// factors.
+//
+// Contract: emits tasks only; names no backend. A is cut into panels of `panel` columns and all
+// rows. A panel is written for the last time when it is factored, in the order that rows have then;
+// exchanges of later panels are not applied to it. So L is that of LAPACK's getf2 before later
+// exchanges, and solves apply exchanges and panels in turn. Every panel is updated by those before
+// it in ascending order, whatever the slab, so no order changes a bit of the factors. Panels belong
+// to devices in turn, j mod D.
+
+#include <string>
+
+#include "schedule/task.hpp"
+
+namespace strata {
+
+/// What is to be factored, and in which order.
+struct LuProblem {
+  std::int64_t n = 0;
+  std::int64_t panel = 1;  ///< columns
+  /// Panels that are finished together, while those before them stream past; 0: all, which is
+  /// right-looking elimination.
+  std::int64_t slab = 0;
+  Element precision = Element::fp64;
+  int devices = 1;
+  /// What the factor and its pivots are called from plan to plan (BlockFamily::identity).
+  std::uint64_t factor_identity = 0;
+  std::uint64_t pivots_identity = 0;
+};
+
+/// Families of both schedules.
+inline constexpr int kPanelFamily = 0;   ///< A, then L and U: panel p is block (0, p)
+inline constexpr int kPivotsFamily = 1;  ///< of panel p block (0, p), integers as getrf has them
+/// Of a factorization: of panel p block (0, p), a PanelStatus.
+inline constexpr int kPanelStatusFamily = 2;
+/// Of a solve: X, blocks of columns (0, j).
+inline constexpr int kRightSideFamily = 2;
+
+/// Slab after slab. In each, the panels before it update all of its panels, one after another; then
+/// its own panels are factored right-looking. With look-ahead: panel k + 1 is updated first and
+/// factored, in an urgent task, before panel k updates the others.
+[[nodiscard]] Schedule lu_factorization(const LuProblem& problem);
+
+struct LuSolveProblem {
+  std::int64_t n = 0;
+  std::int64_t panel = 1;
+  std::int64_t rhs = 0;  ///< columns of X
+  std::int64_t rhs_tile = 1;
+  /// Blocks of X that are solved together, for which the factor streams past twice; 0: all.
+  std::int64_t group = 0;
+  bool transposed = false;  ///< X ← A⁻ᵀ·X
+  Element precision = Element::fp64;
+  int devices = 1;
+  std::uint64_t factor_identity = 0;
+  std::uint64_t pivots_identity = 0;
+
+  bool operator==(const LuSolveProblem&) const = default;
+};
+
+/// X ← A⁻¹·X: L forward, panel by panel with its exchanges, then U backward; or Uᵀ forward, then
+/// Lᵀ backward with the exchanges in reverse.
+[[nodiscard]] Schedule lu_solve(const LuSolveProblem& problem);
+
+}  // namespace strata

@@ -1,0 +1,36 @@
+#pragma once
+// From a general system, a machine and options to plans: of its factorization, and of solves.
+
+#include "lu/lu_candidates.hpp"
+#include "session/planned_run.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// Columns of a panel by a rule of thumb, where the search begins: enough for products to near the
+/// rate of a device, few beside n, since panels are factored one after another; halved until a
+/// budget holds kPanelsWanted of them.
+[[nodiscard]] std::int64_t rule_panel(std::int64_t n, const Machine& machine, Element precision);
+
+/// The plan of a factorization. A panel that is not asked for (Options::tile) is the fastest by
+/// simulation, beginning with rule_panel(); where the planned path is asked for it is the rule's,
+/// for any budget that holds two. Fills panel, devices and slab in `problem`. Throws Error{memory},
+/// with what would fit, where two panels do not, or the host cannot hold the matrix; Error{misuse}
+/// for a panel below 0.
+[[nodiscard]] PlannedRun plan_lu(LuProblem& problem, const Machine& machine,
+                                 const Options& options);
+
+/// In its panel and slab, as they are.
+[[nodiscard]] PlannedRun plan_lu_as_it_is(const LuProblem& problem, const Machine& machine,
+                                          Policy policy, Residency start = {},
+                                          HomeModel homes = {});
+
+/// Columns of a block of right-hand sides, and blocks of a group, that go beside panels of a factor
+/// in the memory of each device.
+[[nodiscard]] LuSolveProblem with_right_sides(LuSolveProblem problem, std::int64_t rhs,
+                                              const Machine& machine);
+
+[[nodiscard]] PlannedRun plan_lu_solve(const LuSolveProblem& problem, const Machine& machine,
+                                       Policy policy, Residency start = {}, HomeModel homes = {});
+
+}  // namespace strata
