@@ -11,6 +11,7 @@
 #include "strata/geostat.hpp"
 #include "strata/io.hpp"
 #include "strata/krylov.hpp"
+#include "strata/lu.hpp"
 #include "strata/machine.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"

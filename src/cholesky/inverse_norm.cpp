@@ -51,7 +51,8 @@ class NormEstimate {
  public:
   using Block = DenseBlockOf<T>;
 
-  NormEstimate(std::int64_t n, const BlockSolverOf<T>& apply) : n_(n), apply_(apply) {}
+  NormEstimate(std::int64_t n, const BlockSolverOf<T>& apply, const BlockSolverOf<T>& transposed)
+      : n_(n), apply_(apply), transposed_(transposed) {}
 
   double run() {
     if (n_ == 0) return 0;
@@ -97,7 +98,7 @@ class NormEstimate {
   std::vector<std::int64_t> promising(Block y, std::vector<std::int64_t>& used) {
     for (std::int64_t j = 0; j < y.cols(); ++j)
       for (std::int64_t i = 0; i < n_; ++i) y.column(j)[i] = sign_of(y.column(j)[i]);
-    apply_(y.view());
+    transposed_(y.view());
     std::vector<double> gain(static_cast<std::size_t>(n_));
     for (std::int64_t j = 0; j < y.cols(); ++j) {
       raise(norm_inf(n_, y.column(j)));
@@ -123,6 +124,7 @@ class NormEstimate {
 
   std::int64_t n_;
   const BlockSolverOf<T>& apply_;
+  const BlockSolverOf<T>& transposed_;
   double largest_ = 0;
 };
 
@@ -138,13 +140,17 @@ double norm_of_scaled(const std::vector<double>& scale, const BlockSolverOf<T>& 
     solve(b);
     multiply(b);
   };
-  return NormEstimate<T>(n, scaled).run();
+  return NormEstimate<T>(n, scaled, scaled).run();
 }
 
 }  // namespace
 
 double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply) {
-  return NormEstimate<double>(n, apply).run();
+  return NormEstimate<double>(n, apply, apply).run();
+}
+
+double estimate_norm_one(std::int64_t n, const BlockSolver& apply, const BlockSolver& transposed) {
+  return NormEstimate<double>(n, apply, transposed).run();
 }
 
 double estimate_scaled_inverse_norm(const std::vector<double>& scale, const BlockSolver& solve) {

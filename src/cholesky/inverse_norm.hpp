@@ -5,9 +5,9 @@
 // norms of vectors that were computed, so never above ‖B‖ but for rounding.
 //
 // Method: Higham, Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to
-// 1-norm pseudospectra" (SIAM J. Matrix Anal. Appl. 21, 2000), for a symmetric B, whose norms ‖·‖₁
-// and ‖·‖∞ are the same: so each product with signs is a lower bound, too. In complex numbers B is
-// Hermitian, and the sign of x is x/|x|. A block costs little more than a column where a solve
+// 1-norm pseudospectra" (SIAM J. Matrix Anal. Appl. 21, 2000). A product of Bᵀ with signs is a
+// lower bound of ‖Bᵀ‖∞ = ‖B‖₁, too. In complex numbers the transposed matrix is the conjugate
+// transposed one, and the sign of x is x/|x|. A block costs little more than a column where a solve
 // reads a large factor.
 
 #include <complex>
@@ -19,6 +19,10 @@ namespace strata {
 /// ‖B‖∞ of a symmetric B of order n, exactly up to order 8, by at most 5 products with blocks of 4
 /// columns (up to order 8: one of n columns). Inf where a product is not finite.
 [[nodiscard]] double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply);
+
+/// ‖B‖₁ of any B, by as many products with B and Bᵀ together.
+[[nodiscard]] double estimate_norm_one(std::int64_t n, const BlockSolver& apply,
+                                       const BlockSolver& transposed);
 
 /// ‖D·A⁻¹·D‖∞, D = diag(scale): `solve` is B ← A⁻¹·B.
 [[nodiscard]] double estimate_scaled_inverse_norm(const std::vector<double>& scale,

@@ -1,0 +1,123 @@
+#pragma once
+// Dense general systems, of any size the host can hold: LU with partial pivoting.
+//
+// Contract: A is square and never modified. One call serves matrices that fit on the device and
+// matrices that do not. Rows are exchanged for the largest element of the whole column, ties for
+// the first, as LAPACK's ?getrf does. With a panel of the caller's (Options::tile: its columns) the
+// factors have the same bits whatever the budget, the policy and the number of devices; by itself a
+// call takes the panel that is predicted to be fastest. T is double or float.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "strata/cholesky.hpp"
+#include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// A determinant, sign·mantissa·2^exponent with 1/2 <= mantissa < 1, which seldom overflows a pair
+/// of numbers; sign and mantissa are 0 for a singular matrix.
+struct Determinant {
+  int sign = 1;
+  double mantissa = 0.5;
+  std::int64_t exponent = 1;
+
+  /// log |det|, natural; −∞ for 0.
+  [[nodiscard]] double log() const noexcept;
+  /// The number itself, ±∞ or 0 where it leaves the range.
+  [[nodiscard]] double value() const noexcept;
+};
+
+/// The numerical outcome of an LU factorization.
+struct [[nodiscard]] LuInfo {
+  bool ok = true;  ///< every pivot is a finite number and not zero
+  /// First column, counted from 0, whose pivot is exactly zero: A is singular but for what was
+  /// rounded before; −1: none.
+  std::int64_t zero_pivot = -1;
+  /// First column that holds, or where elimination produced, a NaN or an infinity; −1: none. Then
+  /// the rest was not factored.
+  std::int64_t not_finite = -1;
+  /// Largest element met in elimination over the largest of A (Wilkinson 1961): up to 2^(n−1) with
+  /// partial pivoting, hardly ever above n.
+  double growth = 1;
+  Determinant determinant;
+};
+
+/// P·A = L·U in column panels in host memory. Move-only.
+class LuFactor {
+ public:
+  LuFactor(LuFactor&&) noexcept;
+  LuFactor& operator=(LuFactor&&) noexcept;
+  ~LuFactor();
+
+  [[nodiscard]] std::int64_t n() const noexcept;
+  [[nodiscard]] const LuInfo& info() const noexcept;
+  /// What the factorization did: times, traffic, memory.
+  [[nodiscard]] const RunReport& report() const noexcept;
+
+  /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if
+  /// the shapes or the precision do not fit or there is no factor to solve with.
+  RunReport solve(MatrixView<double> b);
+  RunReport solve(MatrixView<float> b);
+  /// B ← A⁻ᵀ·B.
+  RunReport solve_transposed(MatrixView<double> b);
+  RunReport solve_transposed(MatrixView<float> b);
+
+  /// LAPACK's pivots, counted from 1: row i was exchanged with row pivots[i − 1], i = 1 … n in this
+  /// order.
+  [[nodiscard]] std::vector<std::int64_t> pivots() const;
+  /// LAPACK's factors: U on and above the diagonal of `out` (n × n), below it L with all exchanges
+  /// applied and without its unit diagonal.
+  void copy_factors(MatrixView<double> out) const;
+  void copy_factors(MatrixView<float> out) const;
+
+  struct State;  ///< private to the library
+  explicit LuFactor(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// Factors A (n × n). A numerical failure is in `info()`; everything else is thrown as Error.
+[[nodiscard]] LuFactor lu(MatrixView<const double> a, const Options& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const float> a, const Options& options = {});
+
+/// What `solve_general` hands back beside x.
+struct GeneralSolveResult {
+  /// As of positive definite systems, but for these: `factor` holds the outcome of LU, its
+  /// log_determinant is of |det A|, and scaled_condition is an estimate of ‖S‖∞·‖S⁻¹‖∞ for
+  /// S = R·A·C, whose columns have 1 for their largest elements before its rows are divided by
+  /// their sums of magnitudes: Skeel's condition of A·C, which bad scaling does not raise.
+  Certificate certificate;
+  LuInfo info;
+  /// ‖b − A·x‖∞ / (u·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), u = 2⁻⁵³ (2⁻²⁴ in fp32): what the HPL benchmark wants
+  /// below 16.
+  double hpl_residual = 0;
+  RunReport factor;
+  RunReport solve;
+};
+
+/// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is singular or not
+/// finite, X is left as it was and info.ok is false. X is refined until each column has a
+/// componentwise backward error of a few ulps of its precision or steps no longer help, with
+/// residuals in double-double where forward_error is above solution_error_wanted(). Everything else
+/// is as of solve() in strata/cholesky.hpp: fp32, numbers near the ends of the range.
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
+                                               MatrixView<const double> b, MatrixView<double> x,
+                                               const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const float> b,
+                                               MatrixView<float> x, const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
+                                               MatrixView<const double> b, MatrixView<float> x,
+                                               const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a,
+                                               MatrixView<const double> b, MatrixView<float> x,
+                                               const Options& options = {});
+
+/// What `lu` of order n would do on `machine`, without any data, as simulate_cholesky().
+[[nodiscard]] RunReport simulate_lu(std::int64_t n, const Machine& machine,
+                                    const Options& options = {}, Element precision = Element::fp64);
+
+}  // namespace strata

@@ -1,0 +1,82 @@
+// The public calls: see strata/lu.hpp. Certified solves are in solve.cpp.
+
+#include "strata/lu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.hpp"
+#include "kernels/panel_status.hpp"
+#include "lu/panel_factor.hpp"
+#include "session/budget.hpp"
+#include "session/report.hpp"
+
+namespace strata {
+
+double Determinant::log() const noexcept {
+  if (sign == 0) return -std::numeric_limits<double>::infinity();
+  return std::log(mantissa) + static_cast<double>(exponent) * std::log(2.0);
+}
+
+double Determinant::value() const noexcept {
+  constexpr std::int64_t kFar = 4096;  // beyond any exponent of a double
+  return sign * std::ldexp(mantissa, static_cast<int>(std::clamp(exponent, -kFar, kFar)));
+}
+
+struct LuFactor::State {
+  PanelFactor panels;
+};
+
+LuFactor::LuFactor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LuFactor::LuFactor(LuFactor&&) noexcept = default;
+LuFactor& LuFactor::operator=(LuFactor&&) noexcept = default;
+LuFactor::~LuFactor() = default;
+
+std::int64_t LuFactor::n() const noexcept { return state_->panels.problem().n; }
+const LuInfo& LuFactor::info() const noexcept { return state_->panels.info(); }
+const RunReport& LuFactor::report() const noexcept { return state_->panels.report(); }
+std::vector<std::int64_t> LuFactor::pivots() const { return state_->panels.pivots(); }
+
+RunReport LuFactor::solve(MatrixView<double> b) { return state_->panels.solve(b, false); }
+RunReport LuFactor::solve(MatrixView<float> b) { return state_->panels.solve(b, false); }
+RunReport LuFactor::solve_transposed(MatrixView<double> b) { return state_->panels.solve(b, true); }
+RunReport LuFactor::solve_transposed(MatrixView<float> b) { return state_->panels.solve(b, true); }
+void LuFactor::copy_factors(MatrixView<double> out) const { state_->panels.copy_factors(out); }
+void LuFactor::copy_factors(MatrixView<float> out) const { state_->panels.copy_factors(out); }
+
+namespace {
+
+template <class T>
+LuFactor factor_view(MatrixView<const T> a, const Options& options) {
+  require(a.rows == a.cols, ErrorKind::misuse, "lu", "a {} by {} matrix is not square", a.rows,
+          a.cols);
+  require(a.rows >= 0 && a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, "lu",
+          "a leading dimension of {} is too small for {} rows", a.ld, a.rows);
+  require(a.data != nullptr || a.rows == 0, ErrorKind::misuse, "lu",
+          "the matrix of order {} has no data", a.rows);
+  LuProblem problem;
+  problem.n = a.rows;
+  problem.precision = element_of<T>;
+  auto state = std::make_unique<LuFactor::State>(LuFactor::State{PanelFactor(problem, options)});
+  (void)state->panels.factor(source_of_view<T>(a.data, a.ld, false), largest_to_factor(a, 0));
+  return LuFactor(std::move(state));
+}
+
+}  // namespace
+
+LuFactor lu(MatrixView<const double> a, const Options& options) { return factor_view(a, options); }
+LuFactor lu(MatrixView<const float> a, const Options& options) { return factor_view(a, options); }
+
+RunReport simulate_lu(std::int64_t n, const Machine& machine, const Options& options,
+                      Element precision) {
+  require(n >= 0, ErrorKind::misuse, "lu", "a matrix cannot be of order {}", n);
+  LuProblem problem;
+  problem.n = n;
+  problem.precision = precision;
+  PlannedRun planned = plan_lu(problem, machine, options);
+  check_host_memory(planned, options, "lu");
+  return make_simulated_report(std::move(planned));
+}
+
+}  // namespace strata

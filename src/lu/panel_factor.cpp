@@ -1,0 +1,235 @@
+#include "lu/panel_factor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/index.hpp"
+#include "kernels/getrf.hpp"
+#include "run/run.hpp"
+#include "scalar/dispatch.hpp"
+#include "schedule/machine_model.hpp"
+#include "session/budget.hpp"
+#include "session/report.hpp"
+
+namespace strata {
+namespace {
+
+/// Columns of right-hand sides for which devices keep room beside a factor.
+constexpr std::int64_t kRightSidesReserved = 64;
+
+/// The devices of the options; "auto" means the host where GPUs have no kernels of LU.
+std::shared_ptr<DeviceSet> devices_of(const Options& options, Element precision) {
+  auto devices = std::make_shared<DeviceSet>(options);
+  const Elements elements{precision, Element::int64, Element::fp64};
+  if (options.devices != "auto" || has_kernel(devices->machine().devices[0], getrf, elements))
+    return devices;
+  Options on_host = options;
+  on_host.devices = "host";
+  return std::make_shared<DeviceSet>(on_host);
+}
+
+}  // namespace
+
+PanelFactor::PanelFactor(LuProblem problem, const Options& options)
+    : options_(options), devices_(devices_of(options, problem.precision)), problem_(problem) {
+  problem_.factor_identity = new_identity();
+  problem_.pivots_identity = new_identity();
+  planned_ = plan_lu(problem_, devices_->machine(), options);
+  planned_.let_go_of_trace();
+  check_host_memory(planned_, options, "lu");
+  panels_ = std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
+  pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
+  statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
+  pinner_ = std::make_unique<HostPinner>(*devices_, panels_->data(),
+                                         blocks().total_bytes(kPanelFamily), options.host_pinning);
+  // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
+  const std::int64_t wanted = kRightSidesReserved * problem_.n * bytes_of(problem_.precision);
+  for (int d = 0; d < problem_.devices; ++d) {
+    const auto index = static_cast<std::size_t>(d);
+    const std::int64_t arena = planned_.plan->layout().devices[index].arena_bytes;
+    (void)devices_->arena(
+        d, std::min(planned_.plan->machine().devices[index].memory_bytes, arena + wanted));
+  }
+}
+
+const PanelStatus& PanelFactor::status_of(std::int64_t panel) const {
+  return reinterpret_cast<const PanelStatus*>(statuses_->data())[panel];
+}
+
+const LuInfo& PanelFactor::factor(BlockSource source, double largest) {
+  panels_->reset(std::move(source));
+  const std::int64_t count = blocks().block_cols(kPanelFamily);
+  std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count, PanelStatus{});
+  MemoryStore store(blocks(), {panels_, pivots_, statuses_});
+  RunOptions options;
+  options.progress = options_.progress;
+  options.what = "factor";
+  options.watched = kPanelStatusFamily;
+  options.watch = [&](BlockId id) { return status_of(id.col()).not_finite >= 0; };
+  RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
+  info_ = info_of(largest);
+  report_ = make_report(planned_, std::move(outcome.trace));
+  report_.tuning = devices_->tuning().source;
+  report_.pinning_seconds = pinner_->seconds();
+  report_.pinned_bytes = pinner_->pinned_bytes();
+  return info_;
+}
+
+LuInfo PanelFactor::info_of(double largest) const {
+  LuInfo info;
+  double met = largest;
+  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+    if (!statuses_->written(p)) break;  // behind a panel that ended the run
+    const PanelStatus& status = status_of(p);
+    const auto column = [&](double in_panel) {
+      return p * problem_.panel + static_cast<std::int64_t>(in_panel);
+    };
+    if (status.zero_pivot >= 0 && info.zero_pivot < 0) info.zero_pivot = column(status.zero_pivot);
+    met = std::max(met, status.largest);
+    if (status.not_finite < 0) continue;
+    info.not_finite = column(status.not_finite);
+    break;
+  }
+  info.ok = info.zero_pivot < 0 && info.not_finite < 0;
+  info.growth = largest > 0 ? met / largest : 1;
+  if (info.not_finite < 0)
+    info.determinant = dispatch_native(problem_.precision, [&](auto type) {
+      return determinant_of<typename decltype(type)::type>();
+    });
+  return info;
+}
+
+template <class T>
+Determinant PanelFactor::determinant_of() const {
+  Determinant det{1, 1, 0};
+  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+    const BlockExtent x = blocks().extent({kPanelFamily, 0, p});
+    const auto* panel =
+        reinterpret_cast<const T*>(panels_->data() + blocks().byte_offset({kPanelFamily, 0, p}));
+    const auto* exchanged = reinterpret_cast<const std::int64_t*>(
+        pivots_->data() + blocks().byte_offset({kPivotsFamily, 0, p}));
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      int exponent = 0;
+      det.mantissa *= static_cast<double>(panel[x.col + j + j * x.rows]);
+      det.mantissa = std::frexp(det.mantissa, &exponent);
+      det.exponent += exponent;
+      if (exchanged[j] != j) det.sign = -det.sign;
+    }
+  }
+  if (det.mantissa == 0) return {0, 0, 0};
+  int exponent = 0;  // of an empty product, which is 1
+  det.mantissa = std::frexp(det.mantissa, &exponent);
+  det.exponent += exponent;
+  if (det.mantissa < 0) det.sign = -det.sign;
+  det.mantissa = std::abs(det.mantissa);
+  return det;
+}
+
+const PlannedRun& PanelFactor::plan_of(const LuSolveProblem& problem) {
+  const Residency& now = devices_->residency();
+  for (KeptPlan& kept : solves_) {
+    if (!(kept.problem == problem) || !(kept.planned.plan->start() == now)) continue;
+    kept.planned.seconds = 0;
+    return kept.planned;
+  }
+  constexpr std::size_t kKept = 8;  // estimates alternate between a few numbers of columns
+  if (solves_.size() == kKept) solves_.pop_front();
+  HomeModel homes;
+  homes.families.assign(3, {.pinning = HostPinning::never, .from_source = true});
+  homes.families[kPanelFamily] = {.pinning = options_.host_pinning,
+                                  .from_source = false,
+                                  .pinned_bytes = pinner_->pinned_bytes()};
+  solves_.push_back({problem, plan_lu_solve(problem, planned_.plan->machine(), options_.policy, now,
+                                            std::move(homes))});
+  solves_.back().planned.let_go_of_trace();
+  solves_.back().planned.take_figures_of(planned_);
+  return solves_.back().planned;
+}
+
+void PanelFactor::check_usable(Element element, std::int64_t rows) const {
+  require(info_.not_finite < 0, ErrorKind::misuse, "lu",
+          "there is no factor to solve with: column {} is not finite", info_.not_finite);
+  require(info_.zero_pivot < 0, ErrorKind::misuse, "lu",
+          "the factor cannot solve: pivot {} is zero", info_.zero_pivot);
+  require(element == problem_.precision, ErrorKind::misuse, "lu",
+          "a factor in {} cannot solve in {}", to_string(problem_.precision), to_string(element));
+  require(rows == problem_.n, ErrorKind::misuse, "lu",
+          "a right-hand side of {} rows does not fit a factor of order {}", rows, problem_.n);
+}
+
+template <class T>
+RunReport PanelFactor::solve(MatrixView<T> b, bool transposed) {
+  check_usable(element_of<T>, b.rows);
+  LuSolveProblem problem;
+  problem.n = problem_.n;
+  problem.panel = problem_.panel;
+  problem.transposed = transposed;
+  problem.precision = problem_.precision;
+  problem.devices = problem_.devices;
+  problem.factor_identity = problem_.factor_identity;
+  problem.pivots_identity = problem_.pivots_identity;
+  problem = with_right_sides(problem, b.cols, devices_->machine());
+  const PlannedRun& planned = plan_of(problem);
+  const BlockTable& of_solve = planned.plan->schedule().blocks;
+  MemoryStore store(of_solve,
+                    {panels_, pivots_,
+                     std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
+                                                    source_of_view<T>(b.data, b.ld, false))});
+  RunOptions options;
+  options.what = "solve";
+  options.progress = options_.progress;
+  RunReport report = make_report(planned, run(*planned.plan, *devices_, store, options).trace);
+  report.tuning = devices_->tuning().source;
+  for (std::int64_t c = 0; c < of_solve.block_cols(kRightSideFamily) && b.rows > 0; ++c) {
+    const BlockExtent x = of_solve.extent({kRightSideFamily, 0, c});
+    const auto* from = reinterpret_cast<const T*>(store.lend_for_writing({kRightSideFamily, 0, c}));
+    for (std::int64_t j = 0; j < x.cols; ++j)
+      std::copy_n(from + j * x.rows, x.rows, b.column(x.col + j));
+  }
+  return report;
+}
+
+std::vector<std::int64_t> PanelFactor::pivots() const {
+  require(info_.not_finite < 0, ErrorKind::misuse, "lu",
+          "there are no pivots: column {} is not finite", info_.not_finite);
+  std::vector<std::int64_t> all;
+  for (std::int64_t p = 0; p < blocks().block_cols(kPivotsFamily); ++p) {
+    const BlockExtent x = blocks().extent({kPivotsFamily, 0, p});
+    const auto* exchanged = reinterpret_cast<const std::int64_t*>(
+        pivots_->data() + blocks().byte_offset({kPivotsFamily, 0, p}));
+    for (std::int64_t j = 0; j < x.cols; ++j) all.push_back(x.col + exchanged[j] + 1);
+  }
+  return all;
+}
+
+template <class T>
+void PanelFactor::copy_factors(MatrixView<T> out) const {
+  const std::vector<std::int64_t> exchanges = pivots();
+  require(element_of<T> == problem_.precision, ErrorKind::misuse, "lu",
+          "a factor in {} cannot be copied as {}", to_string(problem_.precision),
+          to_string(element_of<T>));
+  require(out.rows == problem_.n && out.cols == problem_.n, ErrorKind::misuse, "lu",
+          "a factor of order {} does not fit into {} by {}", problem_.n, out.rows, out.cols);
+  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+    const BlockExtent x = blocks().extent({kPanelFamily, 0, p});
+    const auto* panel =
+        reinterpret_cast<const T*>(panels_->data() + blocks().byte_offset({kPanelFamily, 0, p}));
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      T* column = out.column(x.col + j);
+      std::copy_n(panel + j * x.rows, x.rows, column);
+      // What later panels exchanged.
+      for (std::int64_t i = x.col + x.cols; i < problem_.n; ++i)
+        std::swap(column[i], column[exchanges[at(i)] - 1]);
+    }
+  }
+}
+
+template RunReport PanelFactor::solve(MatrixView<double>, bool);
+template RunReport PanelFactor::solve(MatrixView<float>, bool);
+template void PanelFactor::copy_factors(MatrixView<double>) const;
+template void PanelFactor::copy_factors(MatrixView<float>) const;
+
+}  // namespace strata

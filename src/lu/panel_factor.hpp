@@ -1,0 +1,69 @@
+#pragma once
+// PanelFactor: P·A = L·U in column panels in host memory, with the devices that made it.
+//
+// Contract: factored once. What the run leaves on the devices is where solves start; their plans
+// are kept as long as they start from the same. Not thread-safe.
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "lu/planning.hpp"
+#include "run/device_set.hpp"
+#include "run/host_pinner.hpp"
+#include "store/memory_store.hpp"
+#include "strata/lu.hpp"
+
+namespace strata {
+
+class PanelFactor {
+ public:
+  /// `problem.panel` and `problem.devices` are filled in from the options. Throws Error{memory}
+  /// when the host cannot hold the factor or a device budget does not suffice.
+  PanelFactor(LuProblem problem, const Options& options);
+  PanelFactor(PanelFactor&&) = default;
+  PanelFactor& operator=(PanelFactor&&) = delete;  // would let go of memory that is being pinned
+
+  [[nodiscard]] const LuProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const LuInfo& info() const noexcept { return info_; }
+  [[nodiscard]] const RunReport& report() const noexcept { return report_; }
+
+  /// Factors the matrix that `source` provides, whose largest element has this magnitude.
+  const LuInfo& factor(BlockSource source, double largest);
+  /// B ← A⁻¹·B or A⁻ᵀ·B, n × nrhs. T is the factor's type.
+  template <class T>
+  RunReport solve(MatrixView<T> b, bool transposed);
+
+  /// As LuFactor has them.
+  [[nodiscard]] std::vector<std::int64_t> pivots() const;
+  template <class T>
+  void copy_factors(MatrixView<T> out) const;
+
+ private:
+  struct KeptPlan {
+    LuSolveProblem problem;
+    PlannedRun planned;
+  };
+
+  [[nodiscard]] LuInfo info_of(double largest) const;
+  template <class T>
+  [[nodiscard]] Determinant determinant_of() const;
+  [[nodiscard]] const PanelStatus& status_of(std::int64_t panel) const;
+  [[nodiscard]] const BlockTable& blocks() const { return planned_.plan->schedule().blocks; }
+  const PlannedRun& plan_of(const LuSolveProblem& problem);
+  void check_usable(Element element, std::int64_t rows) const;
+
+  Options options_;
+  std::shared_ptr<DeviceSet> devices_;
+  LuProblem problem_;
+  PlannedRun planned_;
+  std::deque<KeptPlan> solves_;
+  std::shared_ptr<FamilyMemory> panels_;
+  std::shared_ptr<FamilyMemory> pivots_;
+  std::shared_ptr<FamilyMemory> statuses_;
+  std::unique_ptr<HostPinner> pinner_;
+  LuInfo info_;
+  RunReport report_;
+};
+
+}  // namespace strata
