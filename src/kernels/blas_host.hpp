@@ -104,9 +104,10 @@ void solve_triangle(CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal, Ma
   const std::int64_t n = r.rows;
   if (n <= kLeaf) {
     const BlasTable& blas = blas_table();
-    const auto call = for_type<T>(blas.dtrsm, blas.strsm);
-    return call(CblasColMajor, CblasLeft, uplo, op, diagonal, narrow(n), narrow(x.cols), T{1},
-                r.data, narrow(r.ld), x.data, narrow(x.ld));
+    const auto call = for_type<T>(blas.dtrsm, blas.strsm, blas.ztrsm, blas.ctrsm);
+    const T one{1};
+    return call(CblasColMajor, CblasLeft, uplo, op, diagonal, narrow(n), narrow(x.cols),
+                scalar(one), r.data, narrow(r.ld), x.data, narrow(x.ld));
   }
   const std::int64_t h = (n / 2 + kLeaf - 1) / kLeaf * kLeaf;
   const MatrixView<const T> r11 = r.block(0, 0, h, h);
