@@ -8,7 +8,7 @@
 
 #include "base/check.hpp"
 #include "kernels/panel_status.hpp"
-#include "lu/panel_factor.hpp"
+#include "lu/lu_panels.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
 
@@ -25,7 +25,7 @@ double Determinant::value() const noexcept {
 }
 
 struct LuFactor::State {
-  PanelFactor panels;
+  LuPanels panels;
 };
 
 LuFactor::LuFactor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -58,7 +58,7 @@ LuFactor factor_view(MatrixView<const T> a, const Options& options) {
   LuProblem problem;
   problem.n = a.rows;
   problem.precision = element_of<T>;
-  auto state = std::make_unique<LuFactor::State>(LuFactor::State{PanelFactor(problem, options)});
+  auto state = std::make_unique<LuFactor::State>(LuFactor::State{LuPanels(problem, options)});
   (void)state->panels.factor(source_of_view<T>(a.data, a.ld, false), largest_to_factor(a, 0));
   return LuFactor(std::move(state));
 }

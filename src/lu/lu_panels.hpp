@@ -1,5 +1,5 @@
 #pragma once
-// PanelFactor: P·A = L·U in column panels in host memory, with the devices that made it.
+// LuPanels: P·A = L·U in column panels in host memory, with the devices that made it.
 //
 // Contract: factored once. What the run leaves on the devices is where solves start; their plans
 // are kept as long as they start from the same. Not thread-safe.
@@ -16,13 +16,13 @@
 
 namespace strata {
 
-class PanelFactor {
+class LuPanels {
  public:
   /// `problem.panel` and `problem.devices` are filled in from the options. Throws Error{memory}
   /// when the host cannot hold the factor or a device budget does not suffice.
-  PanelFactor(LuProblem problem, const Options& options);
-  PanelFactor(PanelFactor&&) = default;
-  PanelFactor& operator=(PanelFactor&&) = delete;  // would let go of memory that is being pinned
+  LuPanels(LuProblem problem, const Options& options);
+  LuPanels(LuPanels&&) = default;
+  LuPanels& operator=(LuPanels&&) = delete;  // would let go of memory that is being pinned
 
   [[nodiscard]] const LuProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] const LuInfo& info() const noexcept { return info_; }

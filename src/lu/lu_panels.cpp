@@ -1,4 +1,4 @@
-#include "lu/panel_factor.hpp"
+#include "lu/lu_panels.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,7 @@ std::shared_ptr<DeviceSet> devices_of(const Options& options, Element precision)
 
 }  // namespace
 
-PanelFactor::PanelFactor(LuProblem problem, const Options& options)
+LuPanels::LuPanels(LuProblem problem, const Options& options)
     : options_(options), devices_(devices_of(options, problem.precision)), problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.pivots_identity = new_identity();
@@ -55,11 +55,11 @@ PanelFactor::PanelFactor(LuProblem problem, const Options& options)
   }
 }
 
-const PanelStatus& PanelFactor::status_of(std::int64_t panel) const {
+const PanelStatus& LuPanels::status_of(std::int64_t panel) const {
   return reinterpret_cast<const PanelStatus*>(statuses_->data())[panel];
 }
 
-const LuInfo& PanelFactor::factor(BlockSource source, double largest) {
+const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   panels_->reset(std::move(source));
   const std::int64_t count = blocks().block_cols(kPanelFamily);
   std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count, PanelStatus{});
@@ -78,7 +78,7 @@ const LuInfo& PanelFactor::factor(BlockSource source, double largest) {
   return info_;
 }
 
-LuInfo PanelFactor::info_of(double largest) const {
+LuInfo LuPanels::info_of(double largest) const {
   LuInfo info;
   double met = largest;
   for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
@@ -103,7 +103,7 @@ LuInfo PanelFactor::info_of(double largest) const {
 }
 
 template <class T>
-Determinant PanelFactor::determinant_of() const {
+Determinant LuPanels::determinant_of() const {
   Determinant det{1, 1, 0};
   for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
     const BlockExtent x = blocks().extent({kPanelFamily, 0, p});
@@ -128,7 +128,7 @@ Determinant PanelFactor::determinant_of() const {
   return det;
 }
 
-const PlannedRun& PanelFactor::plan_of(const LuSolveProblem& problem) {
+const PlannedRun& LuPanels::plan_of(const LuSolveProblem& problem) {
   const Residency& now = devices_->residency();
   for (KeptPlan& kept : solves_) {
     if (!(kept.problem == problem) || !(kept.planned.plan->start() == now)) continue;
@@ -149,7 +149,7 @@ const PlannedRun& PanelFactor::plan_of(const LuSolveProblem& problem) {
   return solves_.back().planned;
 }
 
-void PanelFactor::check_usable(Element element, std::int64_t rows) const {
+void LuPanels::check_usable(Element element, std::int64_t rows) const {
   require(info_.not_finite < 0, ErrorKind::misuse, "lu",
           "there is no factor to solve with: column {} is not finite", info_.not_finite);
   require(info_.zero_pivot < 0, ErrorKind::misuse, "lu",
@@ -161,7 +161,7 @@ void PanelFactor::check_usable(Element element, std::int64_t rows) const {
 }
 
 template <class T>
-RunReport PanelFactor::solve(MatrixView<T> b, bool transposed) {
+RunReport LuPanels::solve(MatrixView<T> b, bool transposed) {
   check_usable(element_of<T>, b.rows);
   LuSolveProblem problem;
   problem.n = problem_.n;
@@ -192,7 +192,7 @@ RunReport PanelFactor::solve(MatrixView<T> b, bool transposed) {
   return report;
 }
 
-std::vector<std::int64_t> PanelFactor::pivots() const {
+std::vector<std::int64_t> LuPanels::pivots() const {
   require(info_.not_finite < 0, ErrorKind::misuse, "lu",
           "there are no pivots: column {} is not finite", info_.not_finite);
   std::vector<std::int64_t> all;
@@ -206,7 +206,7 @@ std::vector<std::int64_t> PanelFactor::pivots() const {
 }
 
 template <class T>
-void PanelFactor::copy_factors(MatrixView<T> out) const {
+void LuPanels::copy_factors(MatrixView<T> out) const {
   const std::vector<std::int64_t> exchanges = pivots();
   require(element_of<T> == problem_.precision, ErrorKind::misuse, "lu",
           "a factor in {} cannot be copied as {}", to_string(problem_.precision),
@@ -227,9 +227,9 @@ void PanelFactor::copy_factors(MatrixView<T> out) const {
   }
 }
 
-template RunReport PanelFactor::solve(MatrixView<double>, bool);
-template RunReport PanelFactor::solve(MatrixView<float>, bool);
-template void PanelFactor::copy_factors(MatrixView<double>) const;
-template void PanelFactor::copy_factors(MatrixView<float>) const;
+template RunReport LuPanels::solve(MatrixView<double>, bool);
+template RunReport LuPanels::solve(MatrixView<float>, bool);
+template void LuPanels::copy_factors(MatrixView<double>) const;
+template void LuPanels::copy_factors(MatrixView<float>) const;
 
 }  // namespace strata
