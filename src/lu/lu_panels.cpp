@@ -8,11 +8,9 @@
 #include "base/check.hpp"
 #include "base/index.hpp"
 #include "kernels/getrf.hpp"
-#include "run/run.hpp"
 #include "scalar/dispatch.hpp"
 #include "schedule/machine_model.hpp"
 #include "session/budget.hpp"
-#include "session/report.hpp"
 
 namespace strata {
 namespace {
@@ -34,25 +32,27 @@ std::shared_ptr<DeviceSet> devices_of(const Options& options, Element precision)
 }  // namespace
 
 LuPanels::LuPanels(LuProblem problem, const Options& options)
-    : options_(options), devices_(devices_of(options, problem.precision)), problem_(problem) {
+    : options_(options),
+      session_(devices_of(options, problem.precision), options),
+      problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.pivots_identity = new_identity();
-  planned_ = plan_lu(problem_, devices_->machine(), options);
-  planned_.let_go_of_trace();
-  check_host_memory(planned_, options, "lu");
+  PlannedRun planned = plan_lu(problem_, session_.machine(), options);
+  check_host_memory(planned, options, "lu");
+  session_.adopt(std::move(planned));
   panels_ = std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
-  pinner_ = std::make_unique<HostPinner>(*devices_, panels_->data(),
+  pinner_ = std::make_unique<HostPinner>(session_.devices(), panels_->data(),
                                          blocks().total_bytes(kPanelFamily), options.host_pinning);
   // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
-  const std::int64_t wanted = kRightSidesReserved * problem_.n * bytes_of(problem_.precision);
-  for (int d = 0; d < problem_.devices; ++d) {
-    const auto index = static_cast<std::size_t>(d);
-    const std::int64_t arena = planned_.plan->layout().devices[index].arena_bytes;
-    (void)devices_->arena(
-        d, std::min(planned_.plan->machine().devices[index].memory_bytes, arena + wanted));
-  }
+  session_.reserve_beside_adopted(kRightSidesReserved * problem_.n * bytes_of(problem_.precision));
+}
+
+RunReport LuPanels::take_report() {
+  RunReport report = session_.take_report();
+  report.tuning = session_.devices().tuning().source;
+  return report;
 }
 
 const PanelStatus& LuPanels::status_of(std::int64_t panel) const {
@@ -69,10 +69,12 @@ const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   options.what = "factor";
   options.watched = kPanelStatusFamily;
   options.watch = [&](BlockId id) { return status_of(id.col()).not_finite >= 0; };
-  RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
+  SessionRun factorization;
+  factorization.schedule = session_.adopted().plan->shared_schedule();
+  factorization.homes = session_.adopted().plan->options().homes;
+  (void)session_.run(std::move(factorization), store, options);
   info_ = info_of(largest);
-  report_ = make_report(planned_, std::move(outcome.trace));
-  report_.tuning = devices_->tuning().source;
+  report_ = take_report();
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
   return info_;
@@ -128,27 +130,6 @@ Determinant LuPanels::determinant_of() const {
   return det;
 }
 
-const PlannedRun& LuPanels::plan_of(const LuSolveProblem& problem) {
-  const Residency& now = devices_->residency();
-  for (KeptPlan& kept : solves_) {
-    if (!(kept.problem == problem) || !(kept.planned.plan->start() == now)) continue;
-    kept.planned.seconds = 0;
-    return kept.planned;
-  }
-  constexpr std::size_t kKept = 8;  // estimates alternate between a few numbers of columns
-  if (solves_.size() == kKept) solves_.pop_front();
-  HomeModel homes;
-  homes.families.assign(3, {.pinning = HostPinning::never, .from_source = true});
-  homes.families[kPanelFamily] = {.pinning = options_.host_pinning,
-                                  .from_source = false,
-                                  .pinned_bytes = pinner_->pinned_bytes()};
-  solves_.push_back({problem, plan_lu_solve(problem, planned_.plan->machine(), options_.policy, now,
-                                            std::move(homes))});
-  solves_.back().planned.let_go_of_trace();
-  solves_.back().planned.take_figures_of(planned_);
-  return solves_.back().planned;
-}
-
 void LuPanels::check_usable(Element element, std::int64_t rows) const {
   require(info_.not_finite < 0, ErrorKind::misuse, "lu",
           "there is no factor to solve with: column {} is not finite", info_.not_finite);
@@ -171,9 +152,20 @@ RunReport LuPanels::solve(MatrixView<T> b, bool transposed) {
   problem.devices = problem_.devices;
   problem.factor_identity = problem_.factor_identity;
   problem.pivots_identity = problem_.pivots_identity;
-  problem = with_right_sides(problem, b.cols, devices_->machine());
-  const PlannedRun& planned = plan_of(problem);
-  const BlockTable& of_solve = planned.plan->schedule().blocks;
+  problem = with_right_sides(problem, b.cols, session_.machine());
+  SessionRun wanted;
+  wanted.schedule = std::make_shared<const Schedule>(lu_solve(problem));
+  const BlockTable& of_solve = wanted.schedule->blocks;
+  const PlannedRun& factor = session_.adopted();
+  wanted.figures = {.n = factor.n,
+                    .tile = factor.tile,
+                    .floor_bytes = floor_of_solve(of_solve),
+                    .host_bytes = factor.host_bytes,
+                    .in_core = factor.in_core};
+  wanted.homes.families.assign(3, {.pinning = HostPinning::never, .from_source = true});
+  wanted.homes.families[kPanelFamily] = {.pinning = options_.host_pinning,
+                                         .from_source = false,
+                                         .pinned_bytes = pinner_->pinned_bytes()};
   MemoryStore store(of_solve,
                     {panels_, pivots_,
                      std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
@@ -181,15 +173,15 @@ RunReport LuPanels::solve(MatrixView<T> b, bool transposed) {
   RunOptions options;
   options.what = "solve";
   options.progress = options_.progress;
-  RunReport report = make_report(planned, run(*planned.plan, *devices_, store, options).trace);
-  report.tuning = devices_->tuning().source;
+  const std::shared_ptr<const Schedule> schedule = wanted.schedule;  // which has the blocks below
+  (void)session_.run(std::move(wanted), store, options);
   for (std::int64_t c = 0; c < of_solve.block_cols(kRightSideFamily) && b.rows > 0; ++c) {
     const BlockExtent x = of_solve.extent({kRightSideFamily, 0, c});
     const auto* from = reinterpret_cast<const T*>(store.lend_for_writing({kRightSideFamily, 0, c}));
     for (std::int64_t j = 0; j < x.cols; ++j)
       std::copy_n(from + j * x.rows, x.rows, b.column(x.col + j));
   }
-  return report;
+  return take_report();
 }
 
 std::vector<std::int64_t> LuPanels::pivots() const {

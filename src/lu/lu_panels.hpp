@@ -1,16 +1,15 @@
 #pragma once
 // LuPanels: P·A = L·U in column panels in host memory, with the devices that made it.
 //
-// Contract: factored once. What the run leaves on the devices is where solves start; their plans
-// are kept as long as they start from the same. Not thread-safe.
+// Contract: factored once. What the run leaves on the devices is where solves start (Session). Not
+// thread-safe.
 
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "lu/planning.hpp"
-#include "run/device_set.hpp"
 #include "run/host_pinner.hpp"
+#include "session/session.hpp"
 #include "store/memory_store.hpp"
 #include "strata/lu.hpp"
 
@@ -40,24 +39,19 @@ class LuPanels {
   void copy_factors(MatrixView<T> out) const;
 
  private:
-  struct KeptPlan {
-    LuSolveProblem problem;
-    PlannedRun planned;
-  };
-
   [[nodiscard]] LuInfo info_of(double largest) const;
   template <class T>
   [[nodiscard]] Determinant determinant_of() const;
   [[nodiscard]] const PanelStatus& status_of(std::int64_t panel) const;
-  [[nodiscard]] const BlockTable& blocks() const { return planned_.plan->schedule().blocks; }
-  const PlannedRun& plan_of(const LuSolveProblem& problem);
+  [[nodiscard]] const BlockTable& blocks() const {
+    return session_.adopted().plan->schedule().blocks;
+  }
+  [[nodiscard]] RunReport take_report();
   void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
-  std::shared_ptr<DeviceSet> devices_;
+  Session session_;  ///< which has adopted the plan of the factorization
   LuProblem problem_;
-  PlannedRun planned_;
-  std::deque<KeptPlan> solves_;
   std::shared_ptr<FamilyMemory> panels_;
   std::shared_ptr<FamilyMemory> pivots_;
   std::shared_ptr<FamilyMemory> statuses_;

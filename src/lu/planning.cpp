@@ -129,21 +129,9 @@ LuSolveProblem with_right_sides(LuSolveProblem problem, std::int64_t rhs, const 
   return problem;
 }
 
-PlannedRun plan_lu_solve(const LuSolveProblem& problem, const Machine& machine, Policy policy,
-                         Residency start, HomeModel homes) {
-  const auto begin = std::chrono::steady_clock::now();
-  PlanOptions options = options_of(policy);
-  options.homes = std::move(homes);
-  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(lu_solve(problem)),
-                                        machine, options, to_string(policy), std::move(start));
-  planned.n = problem.n;
-  planned.tile = problem.panel;
-  // The least: factor, pivots and X once in, X once out.
-  const BlockTable& blocks = planned.plan->schedule().blocks;
-  planned.floor_bytes = blocks.total_bytes(kPanelFamily) + blocks.total_bytes(kPivotsFamily) +
-                        2 * blocks.total_bytes(kRightSideFamily);
-  planned.seconds = seconds_since(begin);
-  return planned;
+std::int64_t floor_of_solve(const BlockTable& blocks) {
+  return blocks.total_bytes(kPanelFamily) + blocks.total_bytes(kPivotsFamily) +
+         2 * blocks.total_bytes(kRightSideFamily);
 }
 
 }  // namespace strata

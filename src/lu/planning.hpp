@@ -30,7 +30,7 @@ namespace strata {
 [[nodiscard]] LuSolveProblem with_right_sides(LuSolveProblem problem, std::int64_t rhs,
                                               const Machine& machine);
 
-[[nodiscard]] PlannedRun plan_lu_solve(const LuSolveProblem& problem, const Machine& machine,
-                                       Policy policy, Residency start = {}, HomeModel homes = {});
+/// The least bytes of a solve: factor, pivots and X once in, X once out.
+[[nodiscard]] std::int64_t floor_of_solve(const BlockTable& blocks);
 
 }  // namespace strata
