@@ -86,10 +86,10 @@ class LuFactor {
 
 /// What `solve_general` hands back beside x.
 struct GeneralSolveResult {
-  /// As of positive definite systems, but for these: `factor` holds the outcome of LU, its
-  /// log_determinant is of |det A|, and scaled_condition is an estimate of ‖S‖∞·‖S⁻¹‖∞ for
-  /// S = R·A·C, whose columns have 1 for their largest elements before its rows are divided by
-  /// their sums of magnitudes: Skeel's condition of A·C, which bad scaling does not raise.
+  /// As of positive definite systems, with these differences. `factor` holds the outcome of LU,
+  /// its log_determinant is of |det A|. scaled_condition is an estimate of ‖S‖∞·‖S⁻¹‖∞ for
+  /// S = R·A·C: columns have about 1 for their largest elements, before rows are divided by the
+  /// sums of their magnitudes. It is Skeel's condition of A·C, which bad scaling does not raise.
   Certificate certificate;
   LuInfo info;
   /// ‖b − A·x‖∞ / (u·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), u = 2⁻⁵³ (2⁻²⁴ in fp32): what the HPL benchmark wants

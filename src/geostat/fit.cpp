@@ -45,7 +45,7 @@ constexpr std::int64_t kCurvatureOrderMax = 500;
 /// with exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to
 /// 0.21 and ε from 1e-5 to 1e-3.
 constexpr double kRoundingOfLikelihood = 0.02;
-/// Of log-likelihood: a few hundredths of a standard error of an estimate. What lower precisions
+/// A log-likelihood may change by this: a few hundredths of a standard error. What lower precisions
 /// change in a log-determinant is not corrected in a search. As much as n·ε/3 was seen (105,569
 /// places of land surface temperature, ε = 1e-5), by which a search ended 2.2 below the maximum.
 constexpr double kSearchNoise = 0.02;

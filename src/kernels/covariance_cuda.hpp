@@ -9,10 +9,10 @@
 // choice follows from the parameters alone, never from the size of a block: equal elements are
 // equal to the last bit wherever a plan cuts its tiles.
 //
-// Elements are made a few at a time. In double precision a distance in the plane or in space with a
-// correlation of closed form has a short way without branches (regular_math_cuda.hpp), taken where
-// the distance is neither zero nor at an end of the range: what an element is depends on its points
-// alone, whatever is made beside it.
+// Elements are made a few at a time. In double precision, distances in the plane or in space with
+// correlations of closed form have a short way without branches (regular_math_cuda.hpp). It is
+// taken where a distance is neither zero nor at an end of the range, element by element: what an
+// element is depends on its points alone.
 
 #include <algorithm>
 #include <bit>

@@ -45,7 +45,7 @@ template <int kCols, bool kHasRegular>
 struct Shape {
   static constexpr int kRowsOfThread = kCols <= 8 ? 2 : 1;  // kThreads apart
   static constexpr int kRows = kThreads * kRowsOfThread;    // of a block
-  /// Of C: four elements without a branch are chains enough.
+  /// Columns of C: four elements without a branch are chains enough.
   static constexpr int kColsAtOnce = kHasRegular ? 4 / kRowsOfThread : kCols <= 4 ? 2 : 1;
   static_assert(kPiece % kColsAtOnce == 0);
 };

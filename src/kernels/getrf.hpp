@@ -5,9 +5,9 @@
 // numbers (PanelStatus); the latter two are overwritten. The panel holds columns c … c + b − 1 of a
 // square matrix of order n, c the column of its view, and all of their rows. Rows from c on are
 // factored, which all earlier panels have updated; rows above hold U already. Afterwards rows
-// c … c + b − 1 hold U on and above their diagonal, L with its unit diagonal left out is below it,
-// and pivot j says that rows c + j and c + pivot j were exchanged, in this order of j, as LAPACK
-// has it but counted from 0.
+// c … c + b − 1 hold U on and above their diagonal, and L is below it, without its unit diagonal.
+// Pivot j says that rows c + j and c + pivot j were exchanged, in this order of j: as LAPACK has
+// it, but counted from 0.
 // The pivot is the first of the largest elements of its column (LAPACK's i?amax), of complex
 // numbers by |re| + |im|. A pivot of zero is noted, its column of L is zero, and elimination goes
 // on. Elements of L are quotients, not products with a reciprocal, so that none exceeds 1 also

@@ -4,7 +4,7 @@
 //     A_j ← L_k⁻¹·P_k·A_j  (lu_update);   and then   P_j·A_j = L_j·U_j from its rows on  (getrf).
 // Right-looking these updates follow the factorization of k at once, which gives many independent
 // tasks; left-looking they come when slab j is at hand, which writes every panel once. A slab of w
-// panels that stay on the devices takes the earlier ones as a stream: n³·n/(2·w·b) words for panels
+// panels that stay on the devices takes the earlier ones as a stream: n³/(2·w·b) words for panels
 // of b columns, since each slab reads all panels before it. Exchanges of later panels are never
 // applied to L, as in Barker, Kurzak and others' out-of-core codes ("getrf_m": D'Azevedo, Dongarra,
 // "The design and implementation of the parallel out-of-core ScaLAPACK LU, QR, and Cholesky

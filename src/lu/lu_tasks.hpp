@@ -32,9 +32,9 @@ struct LuProblem {
 /// Families of both schedules.
 inline constexpr int kPanelFamily = 0;   ///< A, then L and U: panel p is block (0, p)
 inline constexpr int kPivotsFamily = 1;  ///< of panel p block (0, p), integers as getrf has them
-/// Of a factorization: of panel p block (0, p), a PanelStatus.
+/// A PanelStatus of panel p, block (0, p); in factorizations.
 inline constexpr int kPanelStatusFamily = 2;
-/// Of a solve: X, blocks of columns (0, j).
+/// X, blocks of columns (0, j); in solves.
 inline constexpr int kRightSideFamily = 2;
 
 /// Slab after slab. In each, the panels before it update all of its panels, one after another; then
