@@ -14,13 +14,14 @@ namespace {
 
 using nlohmann::json;
 
-/// log|A| in T of what is stored in A.
+/// log|A| in T of what is stored in A. What A loses by narrowing, half a unit of each element, is
+/// within what is said of the factor.
 template <class T, class A>
 LogDeterminant determinant_in(const MatrixFile& file, const std::string& triangle,
-                              const Options& options) {
+                              const Options& options, GivenTriangles given) {
   const FactoredView<A> factored = factored_view(file.stored<A>(), file, triangle, false);
   if constexpr (std::is_same_v<T, A>) {
-    return log_determinant(factored.view, options);
+    return log_determinant(factored.view, options, given);
   } else {
     if constexpr (std::is_same_v<T, std::complex<float>>) require_held_in_fp32(factored.view, file);
     DenseMatrix<T> copy{{}, factored.view.rows, factored.view.cols};
@@ -29,21 +30,21 @@ LogDeterminant determinant_in(const MatrixFile& file, const std::string& triangl
       for (std::int64_t i = 0; i < factored.view.rows; ++i)
         copy.values.push_back(static_cast<T>(factored.view(i, j)));
     }
-    return log_determinant(std::as_const(copy).view(), options);
+    return log_determinant(std::as_const(copy).view(), options, given);
   }
 }
 
 LogDeterminant determinant_of(const MatrixFile& file, const FactorArguments& arguments,
-                              const Options& options) {
+                              const Options& options, GivenTriangles given) {
   using Narrow = std::complex<float>;
   using Wide = std::complex<double>;
   const std::string& triangle = arguments.triangle;
   if (arguments.precision == "fp32") {
-    return file.is_single() ? determinant_in<Narrow, Narrow>(file, triangle, options)
-                            : determinant_in<Narrow, Wide>(file, triangle, options);
+    return file.is_single() ? determinant_in<Narrow, Narrow>(file, triangle, options, given)
+                            : determinant_in<Narrow, Wide>(file, triangle, options, given);
   }
-  return file.is_single() ? determinant_in<Wide, Narrow>(file, triangle, options)
-                          : determinant_in<Wide, Wide>(file, triangle, options);
+  return file.is_single() ? determinant_in<Wide, Narrow>(file, triangle, options, given)
+                          : determinant_in<Wide, Wide>(file, triangle, options, given);
 }
 
 void print_determinant(const LogDeterminant& d) {
@@ -71,8 +72,9 @@ int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
   refuse_given(of_sparse, fmt::format("is an option of sparse matrices, and {} is of complex "
                                       "numbers, factored as a dense one",
                                       file.path()));
-  (void)check_symmetric(file, arguments.triangle);
-  const LogDeterminant d = determinant_of(file, arguments, common.to_options());
+  const GivenTriangles given =
+      check_symmetric(file, arguments.triangle) ? GivenTriangles::both : GivenTriangles::lower;
+  const LogDeterminant d = determinant_of(file, arguments, common.to_options(), given);
   json object = to_json(d.run);
   object["factor"] = to_json(d.factor);
   object["precision"] = to_string(d.precision);

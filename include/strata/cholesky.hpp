@@ -118,8 +118,8 @@ struct SolveResult {
 enum class GivenTriangles : std::uint8_t {
   lower,  ///< the elements on and below the diagonal
   /// All. Elements that mirror each other (complex ones are then conjugates of each other) may
-  /// differ by rounding: what is factored is the lower
-  /// triangle, but residuals, so X and the certificate, are those of A as it is given.
+  /// differ by rounding. What is factored is the lower triangle, but residuals, so X and the
+  /// certificate, are those of A as it is given.
   both,
 };
 
@@ -174,15 +174,19 @@ struct [[nodiscard]] LogDeterminant {
   double seconds = 0;
 };
 /// Factors A as `cholesky` does, and scales it as `solve` does where it is near the ends of the
-/// range. Only the lower triangle is read.
+/// range. What is factored is the lower triangle; with `both`, A may be Hermitian up to rounding,
+/// and the error is that of log|det A| of A as it is given.
 [[nodiscard]] LogDeterminant log_determinant(MatrixView<const double> a,
-                                             const Options& options = {});
-[[nodiscard]] LogDeterminant log_determinant(MatrixView<const float> a,
-                                             const Options& options = {});
+                                             const Options& options = {},
+                                             GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] LogDeterminant log_determinant(MatrixView<const float> a, const Options& options = {},
+                                             GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<double>> a,
-                                             const Options& options = {});
+                                             const Options& options = {},
+                                             GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<float>> a,
-                                             const Options& options = {});
+                                             const Options& options = {},
+                                             GivenTriangles given = GivenTriangles::lower);
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a
 /// simulated trace with its predicted seconds (`seconds` is 0: nothing runs). `generated`: the

@@ -7,7 +7,9 @@
 // that). With D = diag(A)^(−1/2), S = D·A·D and F = D·E·D, log|A + E| − log|A| is the sum of the
 // logarithms of the eigenvalues of I + S^(−1/2)·F·S^(−1/2), so at most
 //   √n·ρ/(1 − ρ),  ρ = ‖S⁻¹‖₂·‖F‖_F,
-// ‖S⁻¹‖₂ <= ‖S⁻¹‖∞. Then n logarithms are added up in fp64, of pivots between a_jj/‖S⁻¹‖₂ and a_jj.
+// ‖S⁻¹‖₂ <= ‖S⁻¹‖∞. What elements that mirror each other differ by is of E, too: the bound is one
+// of the sum of the logarithms of magnitudes, whatever E is. Then n logarithms are added up in
+// fp64, of pivots between a_jj/‖S⁻¹‖₂ and a_jj.
 
 #include <algorithm>
 #include <chrono>
@@ -51,14 +53,14 @@ double determinant_error(MatrixView<const T> a, double inverse_norm, double lost
 }
 
 template <class T>
-LogDeterminant determinant_of(MatrixView<const T> a, const Options& options) {
+LogDeterminant determinant_of(MatrixView<const T> a, const Options& options, GivenTriangles given) {
   const auto start = std::chrono::steady_clock::now();
   const int exponent = exponent_out_of_range(largest_diagonal(a), element_of<T>);
   OwnedColumns<T> copy;
   MatrixView<const T> near = a;
   Loss loss;
   if (exponent != 0 && a.rows == a.cols) {
-    copy = divided(a, exponent, GivenTriangles::lower);
+    copy = divided(a, exponent, given);
     near = std::as_const(copy).view();
     loss = loss_of(a, near, exponent);
   }
@@ -88,7 +90,8 @@ LogDeterminant determinant_of(MatrixView<const T> a, const Options& options) {
     for (std::int64_t i = 0; i < a.rows; ++i)
       norm = std::max(norm, scale[at(i)] * sums.column(0)[i]);
     result.scaled_condition = norm * inverse_norm;
-    result.error = determinant_error(near, inverse_norm, loss.scaled_norm) +
+    const double differs = given == GivenTriangles::both ? scaled_asymmetry(near, scale) : 0;
+    result.error = determinant_error(near, inverse_norm, loss.scaled_norm + differs) +
                    2 * 0x1p-53 * (std::abs(powers) + std::abs(result.factor.log_determinant));
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -97,17 +100,21 @@ LogDeterminant determinant_of(MatrixView<const T> a, const Options& options) {
 
 }  // namespace
 
-LogDeterminant log_determinant(MatrixView<const double> a, const Options& options) {
-  return determinant_of(a, options);
+LogDeterminant log_determinant(MatrixView<const double> a, const Options& options,
+                               GivenTriangles given) {
+  return determinant_of(a, options, given);
 }
-LogDeterminant log_determinant(MatrixView<const float> a, const Options& options) {
-  return determinant_of(a, options);
+LogDeterminant log_determinant(MatrixView<const float> a, const Options& options,
+                               GivenTriangles given) {
+  return determinant_of(a, options, given);
 }
-LogDeterminant log_determinant(MatrixView<const std::complex<double>> a, const Options& options) {
-  return determinant_of(a, options);
+LogDeterminant log_determinant(MatrixView<const std::complex<double>> a, const Options& options,
+                               GivenTriangles given) {
+  return determinant_of(a, options, given);
 }
-LogDeterminant log_determinant(MatrixView<const std::complex<float>> a, const Options& options) {
-  return determinant_of(a, options);
+LogDeterminant log_determinant(MatrixView<const std::complex<float>> a, const Options& options,
+                               GivenTriangles given) {
+  return determinant_of(a, options, given);
 }
 
 }  // namespace strata

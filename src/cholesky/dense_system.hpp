@@ -101,15 +101,6 @@ template <class A>
   return scale;
 }
 
-/// Adds a run to those before it, of which there may be none.
-inline void add_run(RunReport& total, RunReport run) {
-  if (total.path.empty()) {
-    total = std::move(run);
-  } else {
-    accumulate(total, run);
-  }
-}
-
 /// ‖S⁻¹‖∞ of S = D·A·D, D = diag(scale), by the factor of A; `solves` counts what it takes.
 template <class T>
 [[nodiscard]] double scaled_inverse_norm(CholeskyFactor& factor, const std::vector<double>& scale,
@@ -119,11 +110,11 @@ template <class T>
   using W = WideOf<T>;
   return estimate_scaled_inverse_norm(root, [&](MatrixView<W> v) {
     if constexpr (std::is_same_v<T, W>) {
-      add_run(solves, factor.solve(v));
+      accumulate(solves, factor.solve(v));
     } else {
       OwnedColumns<T> narrow{v.rows, v.cols};
       copy_columns<W, T>(v, narrow.view());
-      add_run(solves, factor.solve(narrow.view()));
+      accumulate(solves, factor.solve(narrow.view()));
       copy_columns<T, W>(narrow.view(), v);
     }
   });

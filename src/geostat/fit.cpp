@@ -41,16 +41,14 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kCurvatureOrderMax = 500;
-/// Rounding of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen
-/// with exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to
-/// 0.21 and ε from 1e-5 to 1e-3.
-constexpr double kRoundingOfLikelihood = 0.02;
-/// A log-likelihood may change by this: a few hundredths of a standard error. What lower precisions
-/// change in a log-determinant is not corrected in a search. As much as n·ε/3 was seen (105,569
-/// places of land surface temperature, ε = 1e-5), by which a search ended 2.2 below the maximum.
+/// What lower precisions change in a log-likelihood whose quadratic form is refined and whose
+/// log-determinant is not corrected, relative to n·ε. Seen were 0.02 with exponential covariances
+/// of 300 to 1500 random points of the unit square, and 0.33 with 105,569 places of land surface
+/// temperature, ε = 1e-5, by which a search ended 2.2 below the maximum.
+constexpr double kRoundingOfLikelihood = 0.5;
+/// A search bears so much of that: a few hundredths of a standard error.
 constexpr double kSearchNoise = 0.02;
-constexpr double kNoiseMostSeen = 0.5;  ///< of a log-likelihood, relative to n·ε
-constexpr double kRoughGain = 0.2;      ///< of log-likelihood: a good part of a standard error
+constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a standard error
 
 Options in_fp64(Options options) {
   options.mixed = {};
@@ -60,7 +58,7 @@ Options in_fp64(Options options) {
 /// No coarser than a search of n points bears.
 Options fine_enough(Options options, std::int64_t n) {
   const double most =
-      kSearchNoise / (kNoiseMostSeen * static_cast<double>(std::max<std::int64_t>(n, 1)));
+      kSearchNoise / (kRoundingOfLikelihood * static_cast<double>(std::max<std::int64_t>(n, 1)));
   options.mixed.accuracy = std::min(options.mixed.accuracy, most);
   return options;
 }

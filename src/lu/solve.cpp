@@ -111,11 +111,7 @@ class CertifiedSolution {
         d[at(i + j * b.rows)] = static_cast<T>(std::scalbn(b(i, j), -exponent[at(j)]));
     }
     const MatrixView<T> view{d.data(), b.rows, b.cols, std::max<std::int64_t>(b.rows, 1)};
-    RunReport run = transposed ? factor_.solve_transposed(view) : factor_.solve(view);
-    if (result_.solve.path.empty())
-      result_.solve = std::move(run);
-    else
-      accumulate(result_.solve, run);
+    accumulate(result_.solve, transposed ? factor_.solve_transposed(view) : factor_.solve(view));
     DenseBlock x(b.rows, b.cols);
     for (std::int64_t j = 0; j < b.cols; ++j)
       for (std::int64_t i = 0; i < b.rows; ++i)

@@ -20,8 +20,8 @@
 //   seen by the pass behind it.
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
-//   at 1e-7. What lies between tells the rank, and exact
-//   arithmetic confirms it. Dependent columns are zeros from there on.
+//   at 1e-7. What lies between tells the rank, and exact arithmetic confirms it. Dependent columns
+//   are zeros from there on.
 // * Where columns are many, a sum in double-double costs more than all the rest, and V is much
 //   longer than a sketch of it. There the first R is that of a sketch (by CountSketch, its Gram
 //   matrix in double-double), which makes of V columns of a condition below two with a probability

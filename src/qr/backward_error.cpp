@@ -30,6 +30,11 @@ double roundings_of_column(std::int64_t i) {
 
 }  // namespace
 
+double combined_residuals(std::int64_t n) {
+  const double root = std::sqrt(static_cast<double>(n));
+  return std::max(1.0, std::min(root, kDeviations / root));
+}
+
 BackwardError::BackwardError(std::int64_t n, double unit, double wide_unit, double least)
     : n_(n),
       unit_(unit),

@@ -29,6 +29,12 @@ struct SolveStep {
   double inverse = 0;           ///< ‖R⁻¹‖_F of R with unit columns, from above
 };
 
+/// How many times the largest BackwardError::residual() of n columns a combination of their errors
+/// may be, with coefficients whose squares add up to 1. That of 64 roundings and more is 8 standard
+/// deviations, which a combination does not exceed either; that of fewer is the sum of their sizes,
+/// as many as a column has before it.
+[[nodiscard]] double combined_residuals(std::int64_t n);
+
 class BackwardError {
  public:
   /// unit: 2^-p of the precision of V; wide_unit: of wide sums and solves. least: lengths below it

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "qr/backward_error.hpp"
 #include "qr/methods.hpp"
 #include "session/report.hpp"
 
@@ -168,17 +169,16 @@ class ColumnBlocks {
   }
 
   void note(const QrInfo& info, std::int64_t k, int round) {
-    std::int64_t more = 0;  // columns that depend on others since this round
+    double more = 0;  // columns that depend on others since this round
     for (const std::int64_t j : info.dependent_columns) {
       const auto column = static_cast<std::size_t>(k * kWidth + j);
-      if (!zero_[column]) ++more;
+      if (!zero_[column]) more += 1;
       zero_[column] = true;
     }
-    // A column of V combines the errors of the columns of X with coefficients whose squares add up
-    // to 1: roundings, which are independent, to one of them; those of columns that are dropped may
-    // have one sign.
-    const double together = round == 0 ? 1 : std::sqrt(static_cast<double>(1 + more));
-    of_block_ = (round == 0 ? 0 : of_block_) + together * info.residual;
+    // A later round adds its errors of each column of X, combined, to those of the first:
+    // roundings, and those of columns that are dropped, which may have one sign.
+    const double together = std::hypot(combined_residuals(width(k)), std::sqrt(more));
+    of_block_ = round == 0 ? info.residual : of_block_ + together * info.residual;
     residual_ = std::max(residual_, of_block_);
     rounds_ = std::max(rounds_, round + 1);
     info_.passes += info.passes;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "qr/backward_error.hpp"
 
 namespace strata {
 namespace {
@@ -61,9 +62,8 @@ void fill_columns(TallPlace<T>& q, QrInfo& info, const std::function<Orthonormal
   }
   const QrInfo completed = again().info;
   info.ok = info.ok && completed.ok && completed.rank == n;
-  // Columns that were orthonormal changed by what they were not, and by roundings, which are
-  // independent: a column of V combines them with coefficients whose squares add up to 1.
-  info.residual += completed.residual + info.orthogonality;
+  // Columns that were orthonormal changed by what they were not, and by rounding.
+  info.residual += combined_residuals(n) * completed.residual + info.orthogonality;
   info.orthogonality = completed.orthogonality;
   info.passes += completed.passes;
   std::vector<std::vector<T>> filled;
