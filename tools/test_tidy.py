@@ -67,7 +67,7 @@ class TidyTest(unittest.TestCase):
                 ("src/kernels/a.cpp", "store/block_store.hpp"), ("src/io/a.cpp", "strata/io.hpp"),
                 ("src/io/a.cpp", "strata/matrix_view.hpp"), ("src/report/a.cpp", "strata/trace.hpp"),
                 ("src/report/a.cpp", "strata/geostat.hpp"),
-                ("src/session/a.cpp", "run/x.hpp"), ("src/lu/a.cpp", "session/x.hpp"), ("src/sparse/a.cpp", "lu/lu.hpp"),
+                ("src/session/a.cpp", "run/x.hpp"), ("src/lu/a.cpp", "session/x.hpp"),
                 ("src/session/a.cpp", "run/run.hpp"), ("src/cholesky/a.hpp", "session/a.hpp"),
                 ("src/lu/a.cpp", "session/a.hpp"), ("src/qr/a.cpp", "session/a.hpp"),
                 ("src/sparse/a.cpp", "session/a.hpp"), ("src/geostat/a.cpp", "session/a.hpp"),
