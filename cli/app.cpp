@@ -57,8 +57,8 @@ extern "C" void on_interrupt(int) {
 
 extern "C" void on_alarm(int) { end_at_once(); }
 
-CLI::Validator number_validator(bool zero_allowed) {
-  return CLI::Validator(
+Check number_validator(bool zero_allowed) {
+  return Check(
       [zero_allowed](std::string& text) {
         double value = 0;
         const char* end = text.data() + text.size();
@@ -73,8 +73,8 @@ CLI::Validator number_validator(bool zero_allowed) {
 }
 
 /// "auto" is 0 to the library.
-CLI::Validator tile_order() {
-  return CLI::Validator(
+Check tile_order() {
+  return Check(
       [](std::string& text) {
         if (text != "auto") return positive_number()(text);
         text = "0";
@@ -107,22 +107,22 @@ void show_progress(const Progress& progress) {
 
 }  // namespace
 
-CLI::Validator positive_number() { return number_validator(false); }
-CLI::Validator nonnegative_number() { return number_validator(true); }
+Check positive_number() { return number_validator(false); }
+Check nonnegative_number() { return number_validator(true); }
 
-void add_examples(CLI::App& verb, const std::vector<std::string>& commands) {
+void add_examples(Command& verb, const std::vector<std::string>& commands) {
   std::string text = "Examples:";
   for (const std::string& command : commands) text += "\n  " + command;
   verb.footer(text);
 }
 
-std::string first_given(const std::vector<CLI::Option*>& options) {
+std::string first_given(const std::vector<Option>& options) {
   const auto given = std::find_if(options.begin(), options.end(),
-                                  [](const CLI::Option* option) { return option->count() > 0; });
-  return given == options.end() ? "" : (*given)->get_name();
+                                  [](const Option& option) { return option.given(); });
+  return given == options.end() ? "" : given->name();
 }
 
-void refuse_given(const std::vector<CLI::Option*>& options, const std::string& what) {
+void refuse_given(const std::vector<Option>& options, const std::string& what) {
   const std::string given = first_given(options);
   require(given.empty(), ErrorKind::misuse, "options", "{} {}", given, what);
 }
@@ -168,54 +168,54 @@ void end_progress() {
   progress_shown = 0;
 }
 
-void CommonOptions::add_device_options(CLI::App& app) {
+void CommonOptions::add_device_options(Command& app) {
   app.add_option("--devices", devices, "auto, host:N (N bounded CPU devices) or cuda:I,J")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--device-memory", device_memory,
                  "budget of each device, e.g. 512MiB (default: what is free)");
   app.add_option("--threads", threads, "compute queues of a device (default: as predicted fastest)")
-      ->check(CLI::Range(1, 16));
+      .check(in_range(1, 16));
   app.add_flag("--json", json, "print one JSON object");
 }
 
-void CommonOptions::add_run_options(CLI::App& app) {
+void CommonOptions::add_run_options(Command& app) {
   add_device_options(app);
   app.add_option("--policy", policy, "how device memory is managed: sync, async, v1, v2, v3 or opt")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--rates", rates,
                  "rates measured by 'strata info --calibrate -o', for predictions");
   app.add_option("--trace", trace, "write the timeline in Chrome's trace format");
   app.add_option("--report", report, "write a self-contained HTML page");
   app.add_option("--seed", seed, "of every random choice")
-      ->check(nonnegative_number())
-      ->capture_default_str();
+      .check(nonnegative_number())
+      .capture_default_str();
 }
 
-void CommonOptions::add_factor_options(CLI::App& app) {
+void CommonOptions::add_factor_options(Command& app) {
   add_run_options(app);
-  const auto keep = [this](CLI::Option* option) { of_factors.push_back(option); };
+  const auto keep = [this](Option option) { of_factors.push_back(option); };
   keep(app.add_option(
       "--host-memory", host_memory,
       "bound on what a run holds in host memory, e.g. 64GiB (default: what is free)"));
   keep(app.add_option("--tile", tile,
                       "order of a tile, or auto: the one that is predicted to be fastest")
-           ->transform(tile_order())
-           ->default_str("auto"));
+           .transform(tile_order())
+           .default_str("auto"));
   keep(app.add_option("--host-pinning", host_pinning,
                       "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "
                       "background or never")
-           ->capture_default_str());
+           .capture_default_str());
 }
 
-void CommonOptions::add_to(CLI::App& app) {
+void CommonOptions::add_to(Command& app) {
   add_factor_options(app);
-  const auto keep = [this](CLI::Option* option) { of_dense_factors.push_back(option); };
+  const auto keep = [this](Option option) { of_dense_factors.push_back(option); };
   keep(app.add_option("--path", path,
                       "auto, in-core (the whole matrix on one device, or an error) or planned")
-           ->capture_default_str());
+           .capture_default_str());
   keep(app.add_option("--variant", variant,
                       "of the factorization on a GPU: auto, fused, left or right")
-           ->capture_default_str());
+           .capture_default_str());
   keep(app.add_flag(
       "--reproducible", reproducible,
       "the planned path, its tile by n and the kind of device, no tuning file: the same "

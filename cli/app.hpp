@@ -5,13 +5,13 @@
 // 2 usage, 3 environment or input, 130 cancelled. With --json one object goes to standard output
 // and nothing else does; nor does text where a result goes there (-o /dev/stdout).
 
-#include <CLI/CLI.hpp>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json.hpp"
+#include "cli/command.hpp"
 #include "strata/strata.hpp"
 
 namespace strata::cli {
@@ -39,19 +39,19 @@ struct CommonOptions {
   int threads = 0;
   std::uint64_t seed = 1;
   bool json = false;
-  std::string command;                         ///< the whole command line, for the report
-  std::vector<CLI::Option*> of_factors;        ///< that only a factor takes, of every verb
-  std::vector<CLI::Option*> of_dense_factors;  ///< and only one of a dense matrix
+  std::string command;                   ///< the whole command line, for the report
+  std::vector<Option> of_factors;        ///< that only a factor takes, of every verb
+  std::vector<Option> of_dense_factors;  ///< and only one of a dense matrix
 
   /// Which devices, their memory and queues, --json.
-  void add_device_options(CLI::App& app);
+  void add_device_options(Command& app);
   /// Those with an effect on every run: devices, policy, rates, --trace, --report, --seed. For QR,
   /// least squares and Krylov methods.
-  void add_run_options(CLI::App& app);
+  void add_run_options(Command& app);
   /// Those and what a factor takes: host memory and its pinning, tiles. For sparse factors.
-  void add_factor_options(CLI::App& app);
+  void add_factor_options(Command& app);
   /// All of them, for a verb that runs or plans a dense factorization.
-  void add_to(CLI::App& app);
+  void add_to(Command& app);
   /// Library options, with progress on standard error (if that is a terminal) and cancellation by
   /// SIGINT. Throws Error{misuse, input} for what does not parse.
   [[nodiscard]] Options to_options() const;
@@ -60,26 +60,26 @@ struct CommonOptions {
 /// A verb: what runs when it was named on the command line; returns the exit status.
 using Run = std::function<int()>;
 
-void add_info(CLI::App& app, CommonOptions& common, Run& run);
-void add_plan(CLI::App& app, CommonOptions& common, Run& run);
-void add_solve(CLI::App& app, CommonOptions& common, Run& run);
-void add_loglik(CLI::App& app, CommonOptions& common, Run& run);
-void add_fit(CLI::App& app, CommonOptions& common, Run& run);
-void add_predict(CLI::App& app, CommonOptions& common, Run& run);
-void add_crossval(CLI::App& app, CommonOptions& common, Run& run);
-void add_kl(CLI::App& app, CommonOptions& common, Run& run);
-void add_simulate(CLI::App& app, CommonOptions& common, Run& run);
-void add_qr(CLI::App& app, CommonOptions& common, Run& run);
-void add_lstsq(CLI::App& app, CommonOptions& common, Run& run);
-void add_eigs(CLI::App& app, CommonOptions& common, Run& run);
-void add_analyze(CLI::App& app, CommonOptions& common, Run& run);
-void add_factor(CLI::App& app, CommonOptions& common, Run& run);
-void add_logdet(CLI::App& app, CommonOptions& common, Run& run);
-void add_schur(CLI::App& app, CommonOptions& common, Run& run);
-void add_shift(CLI::App& app, CommonOptions& common, Run& run);
-void add_variances(CLI::App& app, CommonOptions& common, Run& run);
+void add_info(Command& app, CommonOptions& common, Run& run);
+void add_plan(Command& app, CommonOptions& common, Run& run);
+void add_solve(Command& app, CommonOptions& common, Run& run);
+void add_loglik(Command& app, CommonOptions& common, Run& run);
+void add_fit(Command& app, CommonOptions& common, Run& run);
+void add_predict(Command& app, CommonOptions& common, Run& run);
+void add_crossval(Command& app, CommonOptions& common, Run& run);
+void add_kl(Command& app, CommonOptions& common, Run& run);
+void add_simulate(Command& app, CommonOptions& common, Run& run);
+void add_qr(Command& app, CommonOptions& common, Run& run);
+void add_lstsq(Command& app, CommonOptions& common, Run& run);
+void add_eigs(Command& app, CommonOptions& common, Run& run);
+void add_analyze(Command& app, CommonOptions& common, Run& run);
+void add_factor(Command& app, CommonOptions& common, Run& run);
+void add_logdet(Command& app, CommonOptions& common, Run& run);
+void add_schur(Command& app, CommonOptions& common, Run& run);
+void add_shift(Command& app, CommonOptions& common, Run& run);
+void add_variances(Command& app, CommonOptions& common, Run& run);
 /// Names the verb in the help; its words are strata-bench's to read.
-void add_bench(CLI::App& app);
+void add_bench(Command& app);
 /// Whether the command line is that of strata bench.
 [[nodiscard]] bool starts_bench(int argc, char** argv);
 /// Becomes strata-bench, from the folder of this program or the PATH, with the words behind
@@ -87,31 +87,23 @@ void add_bench(CLI::App& app);
 int start_bench(char** argv);
 
 /// strata plan sparse, below the verb `plan`.
-void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run);
+void add_plan_sparse(Command& plan, CommonOptions& common, Run& run);
 
 /// The machine that --devices names, a real one or "emulated:N", with the rates that were given.
 [[nodiscard]] Machine machine_of(const CommonOptions& common, const Options& options);
 
 /// Accepts finite numbers above 0, or not below 0; the message names the text.
-[[nodiscard]] CLI::Validator positive_number();
-[[nodiscard]] CLI::Validator nonnegative_number();
+[[nodiscard]] Check positive_number();
+[[nodiscard]] Check nonnegative_number();
 
 /// What the help of a verb ends with: commands that use it.
-void add_examples(CLI::App& verb, const std::vector<std::string>& commands);
+void add_examples(Command& verb, const std::vector<std::string>& commands);
 
 /// The name of the first of these options that was on the command line; empty: none was.
-[[nodiscard]] std::string first_given(const std::vector<CLI::Option*>& options);
+[[nodiscard]] std::string first_given(const std::vector<Option>& options);
 /// Throws Error{misuse} if one of these options was given, which `what` has no use for: "--method
 /// tsqr: a method that does not look for …".
-void refuse_given(const std::vector<CLI::Option*>& options, const std::string& what);
-
-/// An option of several values: one word, in which they are separated by commas. What follows it is
-/// not its own.
-template <class T>
-CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<T>& values,
-                      const std::string& help) {
-  return app.add_option(name, values, help)->delimiter(',')->allow_extra_args(false);
-}
+void refuse_given(const std::vector<Option>& options, const std::string& what);
 
 // ---- interrupts
 
@@ -152,15 +144,15 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
 // ---- JSON, with the field names of the command line contract
 
 /// null if the value is not finite.
-[[nodiscard]] nlohmann::json number(double value);
-[[nodiscard]] nlohmann::json to_json(const FactorInfo& info);
-[[nodiscard]] nlohmann::json to_json(const Certificate& certificate);
+[[nodiscard]] Json number(double value);
+[[nodiscard]] Json to_json(const FactorInfo& info);
+[[nodiscard]] Json to_json(const Certificate& certificate);
 /// variance, range, smoothness, nugget; distance, anisotropy and time where they are not the plain
 /// ones.
-[[nodiscard]] nlohmann::json to_json(const MaternParameters& parameters);
-[[nodiscard]] nlohmann::json to_json(const Scores& scores, std::int64_t observations);
+[[nodiscard]] Json to_json(const MaternParameters& parameters);
+[[nodiscard]] Json to_json(const Scores& scores, std::int64_t observations);
 /// n, tile, path, policy, devices, tuning, seconds, flops, …, traffic, planned_traffic.
-[[nodiscard]] nlohmann::json to_json(const RunReport& report);
+[[nodiscard]] Json to_json(const RunReport& report);
 
 // ---- text
 
@@ -171,12 +163,11 @@ void print_traffic(const RunReport& report, bool ran = true);
 /// Writes --trace and --report if they were asked for, then prints the results: `object` with
 /// --json, else what `print_text` prints and where the files are, on standard error if one of the
 /// files is standard output. Returns kDone.
-int finish(const CommonOptions& common, ReportData data, const nlohmann::json& object,
+int finish(const CommonOptions& common, ReportData data, const Json& object,
            const std::function<void()>& print_text);
 
 /// One line on standard error for a factorization that failed, and `object` if --json asks for it;
 /// returns the exit status.
-int report_failed_factor(const CommonOptions& common, const FactorInfo& info,
-                         const nlohmann::json& object);
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object);
 
 }  // namespace strata::cli

@@ -14,7 +14,7 @@
 
 namespace strata::cli {
 
-void add_bench(CLI::App& app) {
+void add_bench(Command& app) {
   app.add_subcommand("bench", "benchmarks, with peers beside them (the program strata-bench)");
 }
 

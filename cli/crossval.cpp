@@ -9,8 +9,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct CrossvalArguments {
   std::string model;
   int folds = 0;
@@ -58,7 +56,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
       a.folds == 0
           ? leave_one_out(model.points, model.values, model.parameters, model.mean, options.options)
           : cross_validate(model.points, model.values, model.parameters, model.mean, options);
-  json object = to_json(result.run);
+  Json object = to_json(result.run);
   object["crossval"] = to_json(result.scores, model.points.size());
   object["crossval"]["folds"] = a.folds == 0 ? model.points.size() : a.folds;
   object["crossval"]["method"] = a.folds == 0 ? "leave-one-out" : a.blocks ? "blocks" : "random";
@@ -103,22 +101,21 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-void add_crossval(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb =
-      app.add_subcommand("crossval", "cross-validation of a model, its covariance held");
-  add_examples(*verb, {"strata crossval model.json --folds 10 -o residuals.csv"});
+void add_crossval(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("crossval", "cross-validation of a model, its covariance held");
+  add_examples(verb, {"strata crossval model.json --folds 10 -o residuals.csv"});
   auto a = std::make_shared<CrossvalArguments>();
-  common.add_to(*verb);
-  a->precision.add_to(*verb);
-  verb->add_option("MODEL", a->model, "what fit wrote with -o")->required();
-  verb->add_option("--folds", a->folds,
-                   "how many parts, each predicted from the others, at random by --seed; 0: leave "
-                   "one out, exactly, from one factorization")
-      ->check(nonnegative_number())
-      ->capture_default_str();
-  verb->add_flag("--blocks", a->blocks, "folds are compact blocks of the plane");
-  verb->add_option("-o,--output", a->output, "where the predictions go (.csv)");
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_crossval(*a, common); }; });
+  common.add_to(verb);
+  a->precision.add_to(verb);
+  verb.add_option("MODEL", a->model, "what fit wrote with -o").required();
+  verb.add_option("--folds", a->folds,
+                  "how many parts, each predicted from the others, at random by --seed; 0: leave "
+                  "one out, exactly, from one factorization")
+      .check(nonnegative_number())
+      .capture_default_str();
+  verb.add_flag("--blocks", a->blocks, "folds are compact blocks of the plane");
+  verb.add_option("-o,--output", a->output, "where the predictions go (.csv)");
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_crossval(*a, common); }; });
 }
 
 }  // namespace strata::cli

@@ -12,8 +12,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 /// log|A| in T of what is stored in A. What A loses by narrowing, half a unit of each element, is
 /// within what is said of the factor.
 template <class T, class A>
@@ -67,15 +65,15 @@ void print_determinant(const LogDeterminant& d) {
 
 int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
                      const CommonOptions& common) {
-  std::vector<CLI::Option*> of_sparse = arguments.added;
-  std::erase_if(of_sparse, [](const CLI::Option* o) { return o->get_name() == "--precision"; });
+  std::vector<Option> of_sparse = arguments.added;
+  std::erase_if(of_sparse, [](const Option& o) { return o.name() == "--precision"; });
   refuse_given(of_sparse, fmt::format("is an option of sparse matrices, and {} is of complex "
                                       "numbers, factored as a dense one",
                                       file.path()));
   const GivenTriangles given =
       check_symmetric(file, arguments.triangle) ? GivenTriangles::both : GivenTriangles::lower;
   const LogDeterminant d = determinant_of(file, arguments, common.to_options(), given);
-  json object = to_json(d.run);
+  Json object = to_json(d.run);
   object["factor"] = to_json(d.factor);
   object["precision"] = to_string(d.precision);
   if (!d.factor.ok) return report_failed_factor(common, d.factor, object);

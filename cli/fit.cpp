@@ -14,8 +14,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct FitArguments {
   std::string file;
   ColumnNames columns;
@@ -44,8 +42,8 @@ StandardErrorMethod parse_errors(const std::string& name) {
        name);
 }
 
-json errors_json(const StandardErrors& errors, const SeparationEstimates& estimated) {
-  json object{{"method", "none"},
+Json errors_json(const StandardErrors& errors, const SeparationEstimates& estimated) {
+  Json object{{"method", "none"},
               {"evaluations", errors.evaluations},
               {"variance", number(errors.variance)},
               {"range", number(errors.range)},
@@ -65,8 +63,8 @@ json errors_json(const StandardErrors& errors, const SeparationEstimates& estima
   return object;
 }
 
-json stages_json(const std::vector<FitStage>& stages) {
-  json all = json::array();
+Json stages_json(const std::vector<FitStage>& stages) {
+  Json all = Json::array();
   for (const FitStage& stage : stages) {
     all.push_back(
         {{"points", stage.points}, {"evaluations", stage.evaluations}, {"seconds", stage.seconds}});
@@ -207,9 +205,9 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   report.map = std::move(map);
 }
 
-json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
+Json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
               const SplitObservations& data, const FitOptions& options) {
-  json object = likelihood_json(result.likelihood, result.parameters);
+  Json object = likelihood_json(result.likelihood, result.parameters);
   if (result.mixed) {
     object["search"]["mixed"] = to_json(*result.mixed);
     object["search"]["likelihood_in_fp64"] = !result.likelihood.certificate;
@@ -340,7 +338,7 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
     write_model(arguments.output, {model, columns, arguments.file, result.likelihood.log_likelihood,
                                    distrust_of(result)});
   }
-  const json object = fit_json(result, held, data, fit_options);
+  const Json object = fit_json(result, held, data, fit_options);
   const int written = finish(common, std::move(report), object, [&] {
     print_fit(arguments, data, result, held, fit_options);
     if (!arguments.predictions.empty())
@@ -354,39 +352,38 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("fit", "fit a Gaussian process by exact maximum likelihood");
-  add_examples(*verb,
+void add_fit(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("fit", "fit a Gaussian process by exact maximum likelihood");
+  add_examples(verb,
                {"strata fit data.csv --x lon --y lat --value rain -o model.json --report fit.html",
                 "strata fit data.csv --x lon --y lat --value rain --mean linear --holdout 0.1 "
                 "--predictions holdout.csv"});
   auto arguments = std::make_shared<FitArguments>();
-  common.add_to(*verb);
-  verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
-  arguments->columns.add_to(*verb, true);
-  arguments->columns.add_covariates_to(*verb);
-  arguments->separation.add_to(*verb, true);
-  arguments->precision.add_to(*verb);
-  verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
-      ->capture_default_str();
-  arguments->search.add_to(*verb);
-  verb->add_option("--holdout", arguments->holdout,
-                   "rows kept for scoring: a column, a share such as 0.1, or none (default: a "
-                   "column called holdout)");
-  verb->add_option(
+  common.add_to(verb);
+  verb.add_option("FILE", arguments->file, "observations: .csv or .csv.gz").required();
+  arguments->columns.add_to(verb, true);
+  arguments->columns.add_covariates_to(verb);
+  arguments->separation.add_to(verb, true);
+  arguments->precision.add_to(verb);
+  verb.add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
+      .capture_default_str();
+  arguments->search.add_to(verb);
+  verb.add_option("--holdout", arguments->holdout,
+                  "rows kept for scoring: a column, a share such as 0.1, or none (default: a "
+                  "column called holdout)");
+  verb.add_option(
           "--standard-errors", arguments->errors,
           "of the estimates: auto, expected (up to 3000 observations), observed (k^2 + k + 4 "
           "or a few more evaluations for k parameters) or none")
-      ->capture_default_str();
-  verb->add_option("--journal", arguments->journal,
-                   "keep finished evaluations here; if it is there, go on behind them");
-  verb->add_option("-o,--output", arguments->output, "write the model, for predict");
-  verb->add_option("--predictions", arguments->predictions,
-                   "write the hold-out predictions (.csv)");
-  verb->add_option("--grid", arguments->grid, "cells of the report's map")
-      ->capture_default_str()
-      ->check(positive_number());
-  verb->callback([&run, &common, arguments] {
+      .capture_default_str();
+  verb.add_option("--journal", arguments->journal,
+                  "keep finished evaluations here; if it is there, go on behind them");
+  verb.add_option("-o,--output", arguments->output, "write the model, for predict");
+  verb.add_option("--predictions", arguments->predictions, "write the hold-out predictions (.csv)");
+  verb.add_option("--grid", arguments->grid, "cells of the report's map")
+      .capture_default_str()
+      .check(positive_number());
+  verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_fit(*arguments, common); };
   });
 }

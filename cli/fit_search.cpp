@@ -13,8 +13,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 /// A parameter as the options name it: where its bounds go, and whether it is searched.
 struct Parameter {
   const char* name;
@@ -126,12 +124,12 @@ std::string dashed(std::string name) {
 
 }  // namespace
 
-void SearchArguments::add_to(CLI::App& app) {
-  app.add_option("--range", range, "hold the range at this")->check(positive_number());
+void SearchArguments::add_to(Command& app) {
+  app.add_option("--range", range, "hold the range at this").check(positive_number());
   app.add_option("--smoothness", smoothness, "hold the smoothness at this")
-      ->check(positive_number());
+      .check(positive_number());
   app.add_option("--nugget", nugget, "hold the nugget at this; 0 for none")
-      ->check(nonnegative_number());
+      .check(nonnegative_number());
   app.add_option("--start", start,
                  "NAME=VALUE,…: begin there, with all that is estimated: range, smoothness, "
                  "noise-ratio (nugget/variance), time-range (after which half of the covariance is "
@@ -146,7 +144,7 @@ void SearchArguments::add_to(CLI::App& app) {
                  "of the likelihood on all points, at most; those on samples before and those for "
                  "standard errors do not count (default: 50, and 50 for each parameter that is "
                  "estimated)")
-      ->check(positive_number());
+      .check(positive_number());
 }
 
 void SearchArguments::apply(FitOptions& options) const {
@@ -202,11 +200,11 @@ std::string bound_text(const FitResult& result, const std::string& parameter) {
   return "";
 }
 
-void add_search_json(json& object, const FitResult& result, const FitOptions& options) {
+void add_search_json(Json& object, const FitResult& result, const FitOptions& options) {
   object["evaluations"] = result.evaluations;
   object["converged"] = result.converged;
   object["log_likelihood_noise"] = number(result.noise);
-  object["at_bounds"] = json::array();
+  object["at_bounds"] = Json::array();
   for (const FitBound& b : result.at_bounds) {
     object["at_bounds"].push_back({{"parameter", dashed(b.parameter)},
                                    {"bound", b.upper ? "upper" : "lower"},

@@ -20,7 +20,7 @@ struct SearchArguments {
   std::string bounds;
   std::optional<int> evaluations;
 
-  void add_to(CLI::App& app);
+  void add_to(Command& app);
   /// Into options that say already what is estimated of the separation. Throws Error{misuse} for
   /// names and numbers that cannot be, and for a start or bounds of what is held.
   void apply(FitOptions& options) const;
@@ -36,7 +36,7 @@ struct SearchArguments {
 /// The reason why the estimates are not to be trusted; empty: they are.
 [[nodiscard]] std::string distrust_of(const FitResult& result);
 /// "converged", "at_bounds", "remarks" and what else tells how far a fit is to be trusted.
-void add_search_json(nlohmann::json& object, const FitResult& result, const FitOptions& options);
+void add_search_json(Json& object, const FitResult& result, const FitOptions& options);
 /// kDone, or kNumbersSaidNo where the estimates are none.
 [[nodiscard]] int status_of(const FitResult& result);
 

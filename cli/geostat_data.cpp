@@ -18,8 +18,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 std::optional<double> number_of(const std::string& text) {
   double value = 0;
   const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -75,24 +73,24 @@ CompleteRows complete_rows(const Table& table, const ColumnNames& columns,
 
 }  // namespace
 
-void ColumnNames::add_to(CLI::App& app, bool with_value) {
-  app.add_option("--x", x, "column of the first coordinate")->required(with_value);
-  app.add_option("--y", y, "column of the second coordinate")->required(with_value);
-  if (with_value) app.add_option("--value", value, "column of the observed values")->required();
+void ColumnNames::add_to(Command& app, bool with_value) {
+  app.add_option("--x", x, "column of the first coordinate").required(with_value);
+  app.add_option("--y", y, "column of the second coordinate").required(with_value);
+  if (with_value) app.add_option("--value", value, "column of the observed values").required();
   app.add_option("--z", z, "column of a third coordinate");
   app.add_option(
       "--time", time,
       "column of the time: numbers, or dates (ISO 8601), which are days since 1970-01-01");
-  app.add_option_function<std::string>(
+  app.add_option_function(
          "--missing", [this](const std::string& what) { drop_missing = what == "drop"; },
          "what becomes of rows without one of their values (empty, '.', NA, N/A, #N/A, NaN or "
          "null, "
          "in any case of letters): refuse, or drop, which counts them")
-      ->check(CLI::IsMember({"refuse", "drop"}))
-      ->default_str("refuse");
+      .check(one_of({"refuse", "drop"}))
+      .default_str("refuse");
 }
 
-void ColumnNames::add_covariates_to(CLI::App& app) {
+void ColumnNames::add_covariates_to(Command& app) {
   const auto split = [this](const std::string& text) {
     for (std::size_t begin = 0; begin <= text.size();) {
       const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -100,10 +98,10 @@ void ColumnNames::add_covariates_to(CLI::App& app) {
       begin = end + 1;
       const std::string& name = covariates.back();
       if (name.empty() || std::count(covariates.begin(), covariates.end(), name) > 1)
-        throw CLI::ValidationError("--covariates '" + text + "'", "use NAME,NAME…, each once");
+        refuse_value("--covariates '" + text + "'", "use NAME,NAME…, each once");
     }
   };
-  app.add_option_function<std::string>(
+  app.add_option_function(
       "--covariates", split,
       "NAME,NAME…: columns of covariates, a multiple of each of which is part of the mean, "
       "constant or linear");
@@ -187,7 +185,7 @@ std::vector<std::vector<double>> columns_of(const Points& points) {
   return columns;
 }
 
-void SeparationArguments::add_to(CLI::App& app, bool fitted) {
+void SeparationArguments::add_to(Command& app, bool fitted) {
   fitted_ = fitted;
   const auto held = [fitted](const char* what, const char* otherwise) {
     return fmt::format("{}{}", what, fitted ? ": held at this, else estimated" : otherwise);
@@ -195,8 +193,8 @@ void SeparationArguments::add_to(CLI::App& app, bool fitted) {
   app.add_option("--distance", distance,
                  "euclidean, or great-circle: x and y are longitude and latitude in degrees, the "
                  "range is in kilometres, the smoothness at most 0.5")
-      ->check(CLI::IsMember({"euclidean", "great-circle"}))
-      ->capture_default_str();
+      .check(one_of({"euclidean", "great-circle"}))
+      .capture_default_str();
   app.add_option(
       "--anisotropy", anisotropy,
       fmt::format("RATIO,ANGLE: the range holds along the direction ANGLE degrees "
@@ -204,12 +202,12 @@ void SeparationArguments::add_to(CLI::App& app, bool fitted) {
                   fitted ? "; each of them, or both by one word, may be 'estimate'" : ""));
   app.add_option("--time-scale", time_scale,
                  held("a in w = a |u|^(2 alpha) + 1, for times u apart", ""))
-      ->check(positive_number());
+      .check(positive_number());
   app.add_option("--time-smoothness", time_smoothness, held("alpha, at most 1", " (default: 1)"))
-      ->check(positive_number());
+      .check(positive_number());
   app.add_option("--interaction", interaction,
                  held("beta of space and time, 0 (separable) to 1", " (default: 0)"))
-      ->check(nonnegative_number());
+      .check(nonnegative_number());
 }
 
 std::array<std::optional<double>, 2> SeparationArguments::anisotropy_values() const {
@@ -320,7 +318,7 @@ Observations read_places(const std::string& path, const ColumnNames& columns) {
   return places;
 }
 
-void add_rows_json(json& object, const Observations& observations) {
+void add_rows_json(Json& object, const Observations& observations) {
   object["missing_rows"] = observations.missing;
   if (observations.dates) object["times"] = kTimesOfDates;
 }

@@ -24,9 +24,9 @@ struct ColumnNames {
   bool drop_missing = false;    ///< rows without all of their values, instead of refusing them
   std::optional<bool> dates{};  ///< of a model: whether its times are dates
 
-  void add_to(CLI::App& app, bool with_value);
+  void add_to(Command& app, bool with_value);
   /// For verbs with a mean.
-  void add_covariates_to(CLI::App& app);
+  void add_covariates_to(Command& app);
   /// Those of the coordinates: x, y, and z and time where they are named. Throws Error{misuse} if
   /// two of them are the same.
   [[nodiscard]] std::vector<std::string> coordinates() const;
@@ -77,7 +77,7 @@ struct SeparationArguments {
   std::optional<double> interaction;
 
   /// `fitted`: for a verb that estimates what is not held.
-  void add_to(CLI::App& app, bool fitted = false);
+  void add_to(Command& app, bool fitted = false);
   /// Whether none of them was given.
   [[nodiscard]] bool plain() const {
     return distance == "euclidean" && anisotropy.empty() && !time_scale && !time_smoothness &&
@@ -129,7 +129,7 @@ struct SplitObservations {
 inline constexpr const char* kTimesOfDates = "days since 1970-01-01";
 
 /// What is told of rows that were left out and of times that were dates.
-void add_rows_json(nlohmann::json& object, const Observations& observations);
+void add_rows_json(Json& object, const Observations& observations);
 [[nodiscard]] std::string rows_text(const Observations& observations);
 
 /// Throws Error{input}, naming the row of the file, if a point does not lie where `distance` says.

@@ -21,8 +21,6 @@ int digits_of(double value, double error) {
 
 }  // namespace
 
-using nlohmann::json;
-
 std::string mean_text(const std::vector<double>& coefficients,
                       const std::vector<std::string>& covariates) {
   if (coefficients.empty()) return "0";
@@ -37,8 +35,8 @@ std::string mean_text(const std::vector<double>& coefficients,
   return text;
 }
 
-json likelihood_json(const Likelihood& likelihood, const MaternParameters& parameters) {
-  json object = to_json(likelihood.run);
+Json likelihood_json(const Likelihood& likelihood, const MaternParameters& parameters) {
+  Json object = to_json(likelihood.run);
   object["log_likelihood"] = number(likelihood.log_likelihood);
   object["quadratic_form"] = number(likelihood.quadratic_form);
   const LikelihoodError error = likelihood.error();
@@ -62,20 +60,20 @@ void print_likelihood(const Likelihood& likelihood, const char* indent) {
   print_value("log determinant", likelihood.factor.log_determinant, error.log_determinant);
 }
 
-void add_parameters(CLI::App& app, MaternParameters& parameters) {
+void add_parameters(Command& app, MaternParameters& parameters) {
   app.add_option("--variance", parameters.variance, "of the process")
-      ->required()
-      ->check(positive_number());
+      .required()
+      .check(positive_number());
   app.add_option("--range", parameters.range,
                  "in units of the coordinates, or kilometres with --distance great-circle")
-      ->required()
-      ->check(positive_number());
+      .required()
+      .check(positive_number());
   app.add_option("--smoothness", parameters.smoothness, "of the Matérn covariance")
-      ->required()
-      ->check(positive_number());
+      .required()
+      .check(positive_number());
   app.add_option("--nugget", parameters.nugget, "variance of the noise")
-      ->check(nonnegative_number())
-      ->capture_default_str();
+      .check(nonnegative_number())
+      .capture_default_str();
 }
 
 std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path) {
@@ -107,7 +105,7 @@ int status_of(const std::vector<std::string>& remarks) {
   return remarks.empty() ? kDone : kNumbersSaidNo;
 }
 
-void add_rounding_json(json& object, const PredictionRounding& rounding) {
+void add_rounding_json(Json& object, const PredictionRounding& rounding) {
   if (std::isnan(rounding.mean_error)) return;
   object["mean_error"] = number(rounding.mean_error);
   object["standard_error_error"] = number(rounding.standard_error_error);

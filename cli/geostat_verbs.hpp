@@ -12,13 +12,13 @@ namespace strata::cli {
 [[nodiscard]] std::string mean_text(const std::vector<double>& coefficients,
                                     const std::vector<std::string>& covariates);
 
-[[nodiscard]] nlohmann::json likelihood_json(const Likelihood& likelihood,
-                                             const MaternParameters& parameters);
+[[nodiscard]] Json likelihood_json(const Likelihood& likelihood,
+                                   const MaternParameters& parameters);
 /// The log-likelihood and what it is made of, with how far they may be off, a line each.
 void print_likelihood(const Likelihood& likelihood, const char* indent);
 
 /// --variance, --range and --smoothness, which are required, and --nugget.
-void add_parameters(CLI::App& app, MaternParameters& parameters);
+void add_parameters(Command& app, MaternParameters& parameters);
 
 /// Why what a model says is wrong, a line each, for a reader to know before the numbers; none: it
 /// is right as far as is known. The fit of the model, called `path`, may have been distrusted, and
@@ -32,7 +32,7 @@ void add_parameters(CLI::App& app, MaternParameters& parameters);
 [[nodiscard]] int status_of(const std::vector<std::string>& remarks);
 
 /// mean_error and what else is known of rounding; nothing where it was not estimated.
-void add_rounding_json(nlohmann::json& object, const PredictionRounding& rounding);
+void add_rounding_json(Json& object, const PredictionRounding& rounding);
 void print_rounding(const PredictionRounding& rounding);
 
 /// How the matrix compares with the memory it was factored in.

@@ -13,8 +13,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct InfoArguments {
   bool calibrate = false;
   std::string output;
@@ -36,17 +34,17 @@ std::vector<std::pair<std::string, std::vector<std::string>>> kernels_of(const B
   return kernels;
 }
 
-json backend_json(const Backend& backend) {
-  json devices = json::array();
+Json backend_json(const Backend& backend) {
+  Json devices = Json::array();
   for (const DeviceDescription& d : backend.devices()) {
     const int node = NumaTopology::machine().node_of_pci(d.pci_bus_id);
     devices.push_back({{"name", d.name},
                        {"model", d.model},
                        {"memory_bytes", d.memory_bytes},
                        {"compute_queues", d.compute_queues},
-                       {"numa_node", node == NumaTopology::kUnknown ? json() : json(node)}});
+                       {"numa_node", node == NumaTopology::kUnknown ? Json() : Json(node)}});
   }
-  json kernels = json::object();
+  Json kernels = Json::object();
   for (const auto& [operation, elements] : kernels_of(backend)) kernels[operation] = elements;
   return {{"name", backend.name()}, {"devices", devices}, {"kernels", kernels}};
 }
@@ -65,7 +63,7 @@ void print_backend(const Backend& backend) {
 }
 
 /// The BLAS of the host, or why there is none.
-json blas_json() {
+Json blas_json() {
   try {
     const BlasDescription& about = host_blas().about;
     return {{"file", about.file},
@@ -141,12 +139,12 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   begin_output();
   if (!arguments.output.empty()) write_machine(arguments.output, machine);
   const DeviceModel& d = machine.devices.at(0);
-  json rates = json::array();
+  Json rates = Json::array();
   for (const DeviceModel& device : machine.devices) rates.push_back(device.rate(Element::fp64));
-  json kernels = json::array();
+  Json kernels = Json::array();
   for (const KernelRate& k : d.kernels)
     kernels.push_back({{"operation", k.operation}, {"flops", k.flops}, {"seconds", k.seconds}});
-  const json object = {
+  const Json object = {
       {"devices", common.devices},
       {"flops_per_second", d.rate(Element::fp64)},
       {"device_flops_per_second", rates},
@@ -166,12 +164,12 @@ int run_info(const InfoArguments& arguments, const CommonOptions& common) {
   if (arguments.calibrate) return run_calibrate(arguments, common);
   std::string why;
   const Backend* cuda = cuda_backend(&why);
-  json backends = json::array({backend_json(host_backend())});
+  Json backends = Json::array({backend_json(host_backend())});
   if (cuda != nullptr) backends.push_back(backend_json(*cuda));
-  const json object = {{"version", STRATA_VERSION},
+  const Json object = {{"version", STRATA_VERSION},
                        {"backends", backends},
                        {"blas", blas_json()},
-                       {"cuda", cuda != nullptr ? json("loaded") : json(why)}};
+                       {"cuda", cuda != nullptr ? Json("loaded") : Json(why)}};
   return finish(common, {}, object, [&] {
     fmt::print("strata {}\n", STRATA_VERSION);
     print_backend(host_backend());
@@ -186,20 +184,20 @@ int run_info(const InfoArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_info(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_info(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "info", "version, backends, devices and kernels; --calibrate measures rates");
-  add_examples(*verb, {"strata info", "strata info --devices cuda:0 --calibrate -o rates.json"});
+  add_examples(verb, {"strata info", "strata info --devices cuda:0 --calibrate -o rates.json"});
   auto arguments = std::make_shared<InfoArguments>();
-  common.add_device_options(*verb);
-  CLI::Option* calibrate =
-      verb->add_flag("--calibrate", arguments->calibrate, "measure kernels and links");
-  verb->add_option("-o,--output", arguments->output, "write the measured rates, for --rates")
-      ->needs(calibrate);
-  add_list(*verb, "--tiles", arguments->tiles, "tile orders to measure, separated by commas")
-      ->check(positive_number())
-      ->needs(calibrate);
-  verb->callback([&run, &common, arguments] {
+  common.add_device_options(verb);
+  Option calibrate =
+      verb.add_flag("--calibrate", arguments->calibrate, "measure kernels and links");
+  verb.add_option("-o,--output", arguments->output, "write the measured rates, for --rates")
+      .needs(calibrate);
+  verb.add_list("--tiles", arguments->tiles, "tile orders to measure, separated by commas")
+      .check(positive_number())
+      .needs(calibrate);
+  verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_info(*arguments, common); };
   });
 }

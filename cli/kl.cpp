@@ -9,8 +9,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct KlArguments {
   std::string file;
   ColumnNames columns;
@@ -20,8 +18,8 @@ struct KlArguments {
   bool estimate = false;
 };
 
-json kl_json(const PrecisionDivergence& result, const MaternParameters& parameters) {
-  json object = to_json(result.run);
+Json kl_json(const PrecisionDivergence& result, const MaternParameters& parameters) {
+  Json object = to_json(result.run);
   object["divergence"] = number(result.divergence);
   object["divergence_error"] = number(result.divergence_error);
   object["likelihood_difference_at_zero"] = number(result.likelihood_difference_at_zero());
@@ -64,7 +62,7 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
   const PrecisionDivergence result = precision_divergence(
       places.points, parameters, options,
       arguments.estimate ? DivergenceMethod::estimate : DivergenceMethod::automatic);
-  json object = kl_json(result, parameters);
+  Json object = kl_json(result, parameters);
   add_rows_json(object, places);
   if (!result.factor.ok) return report_failed_factor(common, result.factor, object);
   ReportData report;
@@ -84,22 +82,22 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_kl(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb =
+void add_kl(Command& app, CommonOptions& common, Run& run) {
+  Command verb =
       app.add_subcommand("kl", "divergence of a covariance in lower precisions from FP64");
-  add_examples(*verb, {"strata kl places.csv --x lon --y lat --variance 2 --range 0.3 --smoothness "
-                       "0.5 --accuracy 1e-7"});
+  add_examples(verb, {"strata kl places.csv --x lon --y lat --variance 2 --range 0.3 --smoothness "
+                      "0.5 --accuracy 1e-7"});
   auto arguments = std::make_shared<KlArguments>();
-  common.add_to(*verb);
-  verb->add_option("FILE", arguments->file, "places: .csv or .csv.gz")->required();
-  arguments->columns.add_to(*verb, false);
-  arguments->separation.add_to(*verb);
-  arguments->precision.add_to(*verb);
-  arguments->precision.add_probes_to(*verb, false);
-  add_parameters(*verb, arguments->parameters);
-  verb->add_flag("--estimate", arguments->estimate,
-                 "by probes (default: from both factors, for up to 4096 places)");
-  verb->callback([&run, &common, arguments] {
+  common.add_to(verb);
+  verb.add_option("FILE", arguments->file, "places: .csv or .csv.gz").required();
+  arguments->columns.add_to(verb, false);
+  arguments->separation.add_to(verb);
+  arguments->precision.add_to(verb);
+  arguments->precision.add_probes_to(verb, false);
+  add_parameters(verb, arguments->parameters);
+  verb.add_flag("--estimate", arguments->estimate,
+                "by probes (default: from both factors, for up to 4096 places)");
+  verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_kl(*arguments, common); };
   });
 }

@@ -13,8 +13,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct EigsArguments {
   std::string matrix;
   std::string vectors;
@@ -29,22 +27,22 @@ struct EigsArguments {
   bool no_filter = false;
   double tolerance = 1e-10;
   BlockArguments block;
-  std::vector<CLI::Option*> of_lanczos;  // beside those of the block
+  std::vector<Option> of_lanczos;  // beside those of the block
 };
 
-json decision_json(const KrylovDecision& d) {
+Json decision_json(const KrylovDecision& d) {
   return {{"restart", d.restart},   {"column", d.column}, {"s", d.s},
           {"wide", d.wide},         {"passes", d.passes}, {"condition", number(d.condition)},
           {"loss", number(d.loss)}, {"what", d.what},     {"reductions", d.reductions}};
 }
 
-json decisions_json(const std::vector<KrylovDecision>& decisions) {
-  json list = json::array();
+Json decisions_json(const std::vector<KrylovDecision>& decisions) {
+  Json list = Json::array();
   for (const KrylovDecision& d : decisions) list.push_back(decision_json(d));
   return list;
 }
 
-json halo_json(const HaloReport& halo) {
+Json halo_json(const HaloReport& halo) {
   return {{"ghost_zones", halo.ghost_zones},
           {"ghost_share", halo.ghost_share},
           {"exchanges", halo.exchanges},
@@ -52,9 +50,9 @@ json halo_json(const HaloReport& halo) {
           {"why", halo.why}};
 }
 
-json gmres_json(const GmresInfo& info, const GmresOptions& options) {
-  json object = strata::cli::to_json(info.report);
-  json history = json::array();
+Json gmres_json(const GmresInfo& info, const GmresOptions& options) {
+  Json object = strata::cli::to_json(info.report);
+  Json history = Json::array();
   for (const KrylovCycle& cycle : info.history)
     history.push_back({{"vectors", cycle.vectors},
                        {"blocks", cycle.blocks},
@@ -157,16 +155,16 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
   fmt::print("x {}written to {}\n", info.ok ? "" : "as far as it came ", output);
 }
 
-json numbers(const std::vector<double>& values) {
-  json list = json::array();
+Json numbers(const std::vector<double>& values) {
+  Json list = Json::array();
   for (const double value : values) list.push_back(number(value));
   return list;
 }
 
-json eigs_json(const EigsInfo& info, const EigsOptions& options,
+Json eigs_json(const EigsInfo& info, const EigsOptions& options,
                const std::vector<std::string>& without_effect) {
-  json object = strata::cli::to_json(info.report);
-  json history = json::array();
+  Json object = strata::cli::to_json(info.report);
+  Json history = Json::array();
   for (const EigsCycle& cycle : info.history)
     history.push_back(
         {{"locked", cycle.locked}, {"estimated_residual", number(cycle.estimated_residual)}});
@@ -202,8 +200,8 @@ std::vector<std::string> without_effect_of(const EigsInfo& info, const EigsArgum
   std::vector<std::string> names;
   if (!info.dense) return names;
   for (const auto& options : {a.of_lanczos, a.block.options})
-    for (const CLI::Option* option : options)
-      if (option->count() > 0) names.push_back(option->get_name());
+    for (const Option& option : options)
+      if (option.given()) names.push_back(option.name());
   return names;
 }
 
@@ -316,34 +314,34 @@ SparseMatrix read_sparse(const std::string& path, const std::string& triangle) {
   return entries.to_sparse();
 }
 
-CLI::Option* add_triangle_to(CLI::App& verb, std::string& triangle) {
+Option add_triangle_to(Command& verb, std::string& triangle) {
   return verb
       .add_option("--triangle", triangle,
                   "lower or upper: take this triangle of A as the symmetric matrix (default: A as "
                   "its file declares it)")
-      ->check(CLI::IsMember({"lower", "upper"}));
+      .check(one_of({"lower", "upper"}));
 }
 
-json to_json(const KrylovSeconds& seconds) {
+Json to_json(const KrylovSeconds& seconds) {
   return {
       {"products", seconds.products}, {"projections", seconds.projections}, {"gram", seconds.gram},
       {"solves", seconds.solves},     {"rotations", seconds.rotations},     {"host", seconds.host},
       {"rest", seconds.rest}};
 }
 
-void BlockArguments::add_to(CLI::App& verb) {
+void BlockArguments::add_to(Command& verb) {
   options.push_back(
       verb.add_option("--s", s, "vectors that are computed before they are orthogonalized")
-          ->capture_default_str());
+          .capture_default_str());
   options.push_back(
       verb.add_option("--basis", basis,
                       "of such a block: monomial, newton, chebyshev; of eigs also lanczos")
-          ->capture_default_str());
+          .capture_default_str());
   options.push_back(verb.add_option("--orth", orth,
                                     "auto (decides about precision, passes and s as it goes), "
                                     "cholqr, cholqr2, cholqr-wide, cholqr-wide2, svqr, svqr-wide, "
                                     "cgs, cgs2 or mgs; with --s 1 auto, cgs, cgs2 or mgs")
-                        ->capture_default_str());
+                        .capture_default_str());
   options.push_back(
       verb.add_flag("--natural-order", natural_order, "rows as they are, not reordered"));
   options.push_back(verb.add_flag("--ghost-zones", ghost_zones,
@@ -351,28 +349,28 @@ void BlockArguments::add_to(CLI::App& verb) {
                                   "s products of a block need one exchange"));
 }
 
-void GmresArguments::add_to(CLI::App& verb) {
+void GmresArguments::add_to(Command& verb) {
   block.add_to(verb);
-  const auto keep = [this](CLI::Option* option) { block.options.push_back(option); };
-  keep(verb.add_option("--restart", restart, "vectors of a cycle of gmres")->capture_default_str());
-  keep(verb.add_option("--restarts-max", restarts_max, "cycles of gmres")->capture_default_str());
+  const auto keep = [this](Option option) { block.options.push_back(option); };
+  keep(verb.add_option("--restart", restart, "vectors of a cycle of gmres").capture_default_str());
+  keep(verb.add_option("--restarts-max", restarts_max, "cycles of gmres").capture_default_str());
   keep(verb.add_option("--tolerance", tolerance, "of |b - A x| over |b|, for gmres")
-           ->capture_default_str());
+           .capture_default_str());
   keep(verb.add_flag(
       "--balance", balance,
       "scale rows and columns of A to length 1 first; without where that does not do"));
   keep(verb.add_option("--block-orth", block_orth,
                        "of a block against the vectors before: classical (two sums a pass), "
                        "pythagorean (one) or two-stage (one, and one a panel)")
-           ->capture_default_str());
+           .capture_default_str());
   keep(verb.add_option("--panel", panel, "vectors of the second of two stages; 0: a cycle")
-           ->capture_default_str());
+           .capture_default_str());
   keep(verb.add_option("--preconditioner", preconditioner,
                        "from the right: none, jacobi (the diagonal of A) or block-jacobi "
                        "(diagonal blocks of consecutive rows)")
-           ->capture_default_str());
+           .capture_default_str());
   keep(verb.add_option("--block-size", block_size, "rows of a block of block-jacobi")
-           ->capture_default_str());
+           .capture_default_str());
 }
 
 int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
@@ -418,37 +416,37 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   return kNumbersSaidNo;
 }
 
-void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("eigs", "eigenpairs of a sparse symmetric matrix");
-  add_examples(*verb, {"strata eigs A.mtx --k 6 --which smallest --values w.npy -o V.npy"});
+void add_eigs(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("eigs", "eigenpairs of a sparse symmetric matrix");
+  add_examples(verb, {"strata eigs A.mtx --k 6 --which smallest --values w.npy -o V.npy"});
   auto a = std::make_shared<EigsArguments>();
-  common.add_run_options(*verb);
-  verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  add_triangle_to(*verb, a->triangle);
-  verb->add_option("--k", a->k, "how many")->capture_default_str();
-  verb->add_option("--which", a->which, "at which end of the spectrum: smallest or largest")
-      ->check(CLI::IsMember({"smallest", "largest"}))
-      ->capture_default_str();
-  verb->add_option("-o,--output", a->vectors, "where the vectors go: .npy or .mtx");
-  verb->add_option("--values", a->values, "where the eigenvalues go: .npy or .mtx");
-  const auto keep = [&a](CLI::Option* option) { a->of_lanczos.push_back(option); };
-  keep(verb->add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
-           ->capture_default_str());
-  verb->add_option("--method", a->method,
-                   "lanczos, dense (all eigenvalues, on the host) or auto: dense up to an order of "
-                   "1000")
-      ->capture_default_str();
-  keep(verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str());
-  keep(verb->add_option("--products-max", a->products_max,
-                        "products with A; 0: as many as the cycles take")
-           ->capture_default_str());
-  keep(verb->add_flag("--no-filter", a->no_filter,
-                      "products with A alone, never with a Chebyshev polynomial of it"));
-  verb->add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
-      ->capture_default_str();
+  common.add_run_options(verb);
+  verb.add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
+  add_triangle_to(verb, a->triangle);
+  verb.add_option("--k", a->k, "how many").capture_default_str();
+  verb.add_option("--which", a->which, "at which end of the spectrum: smallest or largest")
+      .check(one_of({"smallest", "largest"}))
+      .capture_default_str();
+  verb.add_option("-o,--output", a->vectors, "where the vectors go: .npy or .mtx");
+  verb.add_option("--values", a->values, "where the eigenvalues go: .npy or .mtx");
+  const auto keep = [&a](Option option) { a->of_lanczos.push_back(option); };
+  keep(verb.add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
+           .capture_default_str());
+  verb.add_option("--method", a->method,
+                  "lanczos, dense (all eigenvalues, on the host) or auto: dense up to an order of "
+                  "1000")
+      .capture_default_str();
+  keep(verb.add_option("--restarts-max", a->restarts_max, "cycles").capture_default_str());
+  keep(verb.add_option("--products-max", a->products_max,
+                       "products with A; 0: as many as the cycles take")
+           .capture_default_str());
+  keep(verb.add_flag("--no-filter", a->no_filter,
+                     "products with A alone, never with a Chebyshev polynomial of it"));
+  verb.add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
+      .capture_default_str();
   a->block.basis = to_string(KrylovBasis::lanczos);
-  a->block.add_to(*verb);
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_eigs(*a, common); }; });
+  a->block.add_to(verb);
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_eigs(*a, common); }; });
 }
 
 }  // namespace strata::cli

@@ -16,9 +16,9 @@ void require_real(const MatrixMarket& entries, const std::string& path);
 /// The same as a matrix, both triangles of it.
 [[nodiscard]] SparseMatrix read_sparse(const std::string& path, const std::string& triangle = "");
 /// --triangle.
-CLI::Option* add_triangle_to(CLI::App& verb, std::string& triangle);
+Option add_triangle_to(Command& verb, std::string& triangle);
 
-[[nodiscard]] nlohmann::json to_json(const KrylovSeconds& seconds);
+[[nodiscard]] Json to_json(const KrylovSeconds& seconds);
 
 /// Options of a basis that is built s vectors at a time.
 struct BlockArguments {
@@ -27,9 +27,9 @@ struct BlockArguments {
   std::string orth = "auto";
   bool natural_order = false;
   bool ghost_zones = false;
-  std::vector<CLI::Option*> options;  ///< as they were added
+  std::vector<Option> options;  ///< as they were added
 
-  void add_to(CLI::App& verb);
+  void add_to(Command& verb);
 };
 
 struct GmresArguments {
@@ -44,7 +44,7 @@ struct GmresArguments {
   std::int64_t block_size = 32;
   Element precision = Element::fp64;  ///< of the vectors; the verb has the option
 
-  void add_to(CLI::App& verb);
+  void add_to(Command& verb);
 };
 
 struct SystemFiles {

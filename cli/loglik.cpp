@@ -8,8 +8,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct LoglikArguments {
   std::string file;
   ColumnNames columns;
@@ -42,7 +40,7 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   if (parameters.nugget == 0) check_distinct(data, distance, arguments.file);
   check_interrupt();
   const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
-  json object = likelihood_json(likelihood, parameters);
+  Json object = likelihood_json(likelihood, parameters);
   add_rows_json(object, data);
   if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
   ReportData report;
@@ -59,27 +57,27 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("loglik", "exact log-likelihood of a Gaussian process");
-  add_examples(*verb, {"strata loglik data.csv --x lon --y lat --value rain --variance 2 --range "
-                       "0.3 --smoothness 0.5",
-                       "strata loglik data.csv --x lon --y lat --value rain --variance 2 --range "
-                       "0.3 --smoothness 0.5 --accuracy 1e-7"});
+void add_loglik(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("loglik", "exact log-likelihood of a Gaussian process");
+  add_examples(verb, {"strata loglik data.csv --x lon --y lat --value rain --variance 2 --range "
+                      "0.3 --smoothness 0.5",
+                      "strata loglik data.csv --x lon --y lat --value rain --variance 2 --range "
+                      "0.3 --smoothness 0.5 --accuracy 1e-7"});
   auto arguments = std::make_shared<LoglikArguments>();
-  common.add_to(*verb);
-  verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
-  arguments->columns.add_to(*verb, true);
-  arguments->columns.add_covariates_to(*verb);
-  arguments->separation.add_to(*verb);
-  arguments->precision.add_to(*verb);
-  arguments->precision.add_probes_to(*verb, true);
-  add_parameters(*verb, arguments->parameters);
-  verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear")
-      ->capture_default_str();
-  verb->add_option(
+  common.add_to(verb);
+  verb.add_option("FILE", arguments->file, "observations: .csv or .csv.gz").required();
+  arguments->columns.add_to(verb, true);
+  arguments->columns.add_covariates_to(verb);
+  arguments->separation.add_to(verb);
+  arguments->precision.add_to(verb);
+  arguments->precision.add_probes_to(verb, true);
+  add_parameters(verb, arguments->parameters);
+  verb.add_option("--mean", arguments->mean, "sample, zero, constant or linear")
+      .capture_default_str();
+  verb.add_option(
       "--holdout", arguments->holdout,
       "rows left out: a column, a share such as 0.1, or none (default: a column called holdout)");
-  verb->callback([&run, &common, arguments] {
+  verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_loglik(*arguments, common); };
   });
 }

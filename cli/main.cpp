@@ -6,11 +6,12 @@ int main(int argc, char** argv) {
   using namespace strata::cli;
   if (starts_bench(argc, argv)) return run_guarded([argv] { return start_bench(argv); });
   watch_interrupt();
-  CLI::App app{
-      "Strata factors and solves systems larger than the memory of the GPU, or of the machine."};
-  app.name("strata");
-  app.set_version_flag("--version", std::string("strata ") + STRATA_VERSION);
-  app.require_subcommand(1);
+  CommandLine line(
+      "strata",
+      "Strata factors and solves systems larger than the memory of the GPU, or of the machine.",
+      std::string("strata ") + STRATA_VERSION);
+  Command app = line.program();
+  app.require_subcommand();
   CommonOptions common;
   common.command = command_line(argc, argv, "strata");
   app.footer(
@@ -42,5 +43,5 @@ int main(int argc, char** argv) {
   add_schur(app, common, run);
   add_shift(app, common, run);
   add_bench(app);
-  return run_program(app, run, argc, argv);
+  return run_program(line, run, argc, argv);
 }

@@ -13,8 +13,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kModelFormat = "strata model 1";
 /// With z, time, or a distance other than the plane's, which a reader of the first must not miss.
 constexpr const char* kModelFormat2 = "strata model 2";
@@ -25,7 +23,7 @@ constexpr const char* kModelFormat3 = "strata model 3";
 constexpr const char* kModelFormat4 = "strata model 4";
 constexpr std::array kModelFormats{kModelFormat, kModelFormat2, kModelFormat3, kModelFormat4};
 
-bool is_mean(const json& name) {
+bool is_mean(const Json& name) {
   return name == "sample" || name == "zero" || name == "constant" || name == "linear";
 }
 
@@ -50,7 +48,7 @@ bool is_separation(const Separation& s) {
 }
 
 /// What to_json made of it.
-Separation separation_of(const json& parameters) {
+Separation separation_of(const Json& parameters) {
   Separation s;
   if (parameters.contains("distance")) s.distance = Distance::great_circle;
   if (parameters.contains("anisotropy")) {
@@ -58,7 +56,7 @@ Separation separation_of(const json& parameters) {
     s.anisotropy_angle = parameters.at("anisotropy").at("angle").get<double>();
   }
   if (parameters.contains("time")) {
-    const json& time = parameters.at("time");
+    const Json& time = parameters.at("time");
     s.time = TimeParameters{time.at("scale").get<double>(), time.at("smoothness").get<double>(),
                             time.at("interaction").get<double>()};
   }
@@ -85,7 +83,7 @@ bool is_complete(const Model& model, const ColumnNames& columns) {
 }  // namespace
 
 void write_model(const std::string& path, const ModelFile& file) {
-  json object = {
+  Json object = {
       {"format", format_of(file.model)},
       {"source", file.source},
       {"columns", {{"x", file.columns.x}, {"y", file.columns.y}, {"value", file.columns.value}}},
@@ -119,17 +117,17 @@ void write_model(const std::string& path, const ModelFile& file) {
 ModelFile read_model(const std::string& path) {
   const std::string text = InputFile(path, "model").read_all();
   try {
-    const json object = json::parse(text);
-    const json& format = object.at("format");
+    const Json object = Json::parse(text);
+    const Json& format = object.at("format");
     require(std::count(kModelFormats.begin(), kModelFormats.end(), format) == 1 &&
                 is_mean(object.at("mean")),
             ErrorKind::input, "model", "{}: is not a model that fit wrote", path);
     ModelFile file;
     file.source = object.at("source").get<std::string>();
-    const json& columns = object.at("columns");
+    const Json& columns = object.at("columns");
     file.columns = {columns.at("x").get<std::string>(), columns.at("y").get<std::string>(),
                     columns.at("value").get<std::string>()};
-    const json& p = object.at("parameters");
+    const Json& p = object.at("parameters");
     file.model.parameters = {p.at("variance").get<double>(), p.at("range").get<double>(),
                              p.at("smoothness").get<double>(), p.at("nugget").get<double>()};
     require(!p.contains("distance") || p.at("distance") == "great-circle", ErrorKind::input,
@@ -164,7 +162,7 @@ ModelFile read_model(const std::string& path) {
     require(is_complete(file.model, file.columns), ErrorKind::input, "model",
             "{}: is not a model that fit wrote: its parameters or lengths do not fit", path);
     return file;
-  } catch (const json::exception&) {
+  } catch (const JsonError&) {
     fail(ErrorKind::input, "model", "{}: is not a model that fit wrote", path);
   }
 }

@@ -20,10 +20,9 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
-json traffic_json(const Traffic& traffic) {
+Json traffic_json(const Traffic& traffic) {
   return {{"host_to_device_bytes", traffic.host_to_device_bytes},
           {"device_to_host_bytes", traffic.device_to_host_bytes},
           {"device_to_device_bytes", traffic.device_to_device_bytes},
@@ -31,7 +30,7 @@ json traffic_json(const Traffic& traffic) {
           {"storage_write_bytes", traffic.storage_write_bytes}};
 }
 
-void print_json(const json& object) { fmt::print("{}\n", object.dump(2)); }
+void print_json(const Json& object) { fmt::print("{}\n", object.dump(2)); }
 
 void write_page(const CommonOptions& common, ReportData data) {
   data.command = common.command;
@@ -129,17 +128,17 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
   }
 }
 
-json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-json to_json(const FactorInfo& info) {
-  json j = {{"ok", info.ok},
+Json to_json(const FactorInfo& info) {
+  Json j = {{"ok", info.ok},
             {"first_bad_pivot", info.first_bad_pivot},
-            {"log_determinant", info.ok ? number(info.log_determinant) : json(nullptr)}};
+            {"log_determinant", info.ok ? number(info.log_determinant) : Json(nullptr)}};
   if (!info.ok) j["bad_pivot"] = number(info.bad_pivot);
   return j;
 }
 
-json to_json(const Certificate& certificate) {
+Json to_json(const Certificate& certificate) {
   return {{"backward_error", number(certificate.backward_error)},
           {"componentwise_backward_error", number(certificate.componentwise_backward_error)},
           {"scaled_condition", number(certificate.scaled_condition)},
@@ -150,8 +149,8 @@ json to_json(const Certificate& certificate) {
           {"seconds", certificate.seconds}};
 }
 
-json to_json(const MaternParameters& parameters) {
-  json object = {{"variance", number(parameters.variance)},
+Json to_json(const MaternParameters& parameters) {
+  Json object = {{"variance", number(parameters.variance)},
                  {"range", number(parameters.range)},
                  {"smoothness", number(parameters.smoothness)},
                  {"nugget", number(parameters.nugget)}};
@@ -168,7 +167,7 @@ json to_json(const MaternParameters& parameters) {
   return object;
 }
 
-json to_json(const Scores& scores, std::int64_t observations) {
+Json to_json(const Scores& scores, std::int64_t observations) {
   return {{"observations", observations},
           {"rmse", number(scores.rmse)},
           {"mae", number(scores.mae)},
@@ -176,11 +175,11 @@ json to_json(const Scores& scores, std::int64_t observations) {
           {"coverage95", number(scores.coverage95)}};
 }
 
-json to_json(const RunReport& report) {
-  json planned = traffic_json(report.planned_traffic);
+Json to_json(const RunReport& report) {
+  Json planned = traffic_json(report.planned_traffic);
   planned["floor_bytes"] = report.planned_traffic.floor_bytes;
   const double seconds = report.seconds > 0 ? report.seconds : report.predicted_seconds.value_or(0);
-  json object{{"n", report.n},
+  Json object{{"n", report.n},
               {"tile", report.tile},
               {"path", report.path},
               {"policy", report.policy},
@@ -233,7 +232,7 @@ void print_traffic(const RunReport& report, bool ran) {
   }
 }
 
-int finish(const CommonOptions& common, ReportData data, const json& object,
+int finish(const CommonOptions& common, ReportData data, const Json& object,
            const std::function<void()>& print_text) {
   continue_output();
   const bool trace = !common.trace.empty() && data.run;
@@ -252,7 +251,7 @@ int finish(const CommonOptions& common, ReportData data, const json& object,
   return kDone;
 }
 
-int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const json& object) {
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object) {
   end_progress();
   if (common.json) print_json(object);
   if (std::isnan(info.bad_pivot)) {

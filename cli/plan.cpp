@@ -128,7 +128,7 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
       fmt::format("{}, policy {}", counted(std::ssize(report.devices), "device"), report.policy);
   data.run = report;
   data.simulated = true;
-  nlohmann::json object = to_json(report);
+  Json object = to_json(report);
   object["rows"] = m;
   object["cols"] = arguments.n;
   object["method"] = to_string(QrMethod::automatic);
@@ -141,24 +141,24 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
                 [&] { print_qr_plan(plan, m, options.run.rates.has_value()); });
 }
 
-void add_plan_qr(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm = verb.add_subcommand("qr", "QR of a tall matrix, by the automatic method");
+void add_plan_qr(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm = verb.add_subcommand("qr", "QR of a tall matrix, by the automatic method");
   auto arguments = std::make_shared<PlanQrArguments>();
-  common.add_run_options(*algorithm);
-  add_examples(*algorithm,
+  common.add_run_options(algorithm);
+  add_examples(algorithm,
                {"strata plan qr --m 1e8 --n 30 --devices emulated:1 --device-memory 64GiB"});
-  algorithm->get_option("--devices")
-      ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
-  algorithm->add_option("--m", arguments->m, "rows, e.g. 1e8")->required();
-  algorithm->add_option("--n", arguments->n, "columns")->required()->check(nonnegative_number());
-  algorithm->add_flag("--r-only", arguments->r_only, "of strata qr --r-only");
+  algorithm.get_option("--devices")
+      .description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  algorithm.add_option("--m", arguments->m, "rows, e.g. 1e8").required();
+  algorithm.add_option("--n", arguments->n, "columns").required().check(nonnegative_number());
+  algorithm.add_flag("--r-only", arguments->r_only, "of strata qr --r-only");
   algorithm
-      ->add_option("--condition", arguments->condition,
-                   "of V with columns of length 1: says how many passes there are")
-      ->capture_default_str();
-  algorithm->add_option("--precision", arguments->precision, "fp64 or fp32")
-      ->check(CLI::IsMember({"fp64", "fp32"}));
-  algorithm->callback([&run, &common, arguments] {
+      .add_option("--condition", arguments->condition,
+                  "of V with columns of length 1: says how many passes there are")
+      .capture_default_str();
+  algorithm.add_option("--precision", arguments->precision, "fp64 or fp32")
+      .check(one_of({"fp64", "fp32"}));
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_plan_qr(*arguments, common); };
   });
 }
@@ -187,34 +187,33 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
   return machine;
 }
 
-void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("plan", "what a run would do: bytes, floor, memory, seconds");
-  verb->require_subcommand(1);
-  add_examples(*verb,
-               {"strata plan cholesky --n 1000000 --devices emulated:4 --device-memory 64GiB",
-                "strata plan sparse A.mtx", "strata plan qr --m 1e8 --n 30"});
-  CLI::App* algorithm = verb->add_subcommand("cholesky", "dense tile Cholesky");
+void add_plan(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("plan", "what a run would do: bytes, floor, memory, seconds");
+  verb.require_subcommand();
+  add_examples(verb, {"strata plan cholesky --n 1000000 --devices emulated:4 --device-memory 64GiB",
+                      "strata plan sparse A.mtx", "strata plan qr --m 1e8 --n 30"});
+  Command algorithm = verb.add_subcommand("cholesky", "dense tile Cholesky");
   add_examples(
-      *algorithm,
+      algorithm,
       {"strata plan cholesky --n 1000000 --tile 8192 --devices emulated:4 --device-memory 64GiB"});
   auto arguments = std::make_shared<PlanArguments>();
-  common.add_to(*algorithm);
-  algorithm->get_option("--devices")
-      ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
-  algorithm->add_option("--n", arguments->n, "order of the matrix")
-      ->required()
-      ->check(nonnegative_number());
+  common.add_to(algorithm);
+  algorithm.get_option("--devices")
+      .description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  algorithm.add_option("--n", arguments->n, "order of the matrix")
+      .required()
+      .check(nonnegative_number());
   algorithm
-      ->add_option("--precision", arguments->precision,
-                   "fp64, fp32, complex128 or complex64 (a Hermitian matrix)")
-      ->check(CLI::IsMember({"fp64", "fp32", "complex128", "complex64"}));
-  algorithm->add_flag("--generated", arguments->generated,
-                      "the matrix is a covariance, generated on the devices");
-  algorithm->callback([&run, &common, arguments] {
+      .add_option("--precision", arguments->precision,
+                  "fp64, fp32, complex128 or complex64 (a Hermitian matrix)")
+      .check(one_of({"fp64", "fp32", "complex128", "complex64"}));
+  algorithm.add_flag("--generated", arguments->generated,
+                     "the matrix is a covariance, generated on the devices");
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_plan(*arguments, common); };
   });
-  add_plan_qr(*verb, common, run);
-  add_plan_sparse(*verb, common, run);
+  add_plan_qr(verb, common, run);
+  add_plan_sparse(verb, common, run);
 }
 
 }  // namespace strata::cli

@@ -11,16 +11,14 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 constexpr TilePrecision kPrecisions[] = {TilePrecision::fp64, TilePrecision::fp32,
                                          TilePrecision::fp16, TilePrecision::fp8,
                                          TilePrecision::none};
 
 /// By name; `none` is what is left out.
 template <class Counts>
-json by_precision(const Counts& counts) {
-  json object;
+Json by_precision(const Counts& counts) {
+  Json object;
   for (const TilePrecision p : kPrecisions)
     object[p == TilePrecision::none ? "left_out" : to_string(p)] =
         counts[static_cast<std::size_t>(p)];
@@ -58,24 +56,24 @@ double share_left_out(const MixedReport& mixed) {
   return all > 0 ? mixed.products[static_cast<std::size_t>(TilePrecision::none)] / all : 0;
 }
 
-void PrecisionArguments::add_to(CLI::App& app) {
+void PrecisionArguments::add_to(Command& app) {
   app.add_option("--accuracy", accuracy,
                  "factor the covariance in several precisions, to this error relative to its norm: "
                  "1e-12 to 1e-3; 0: in FP64")
-      ->check(nonnegative_number())
-      ->capture_default_str();
+      .check(nonnegative_number())
+      .capture_default_str();
   app.add_option("--precision-rule", rule,
                  "what decides the precision of a tile: factor (the norms of L's, by a pilot) or "
                  "paper (those of the covariance's)")
-      ->check(CLI::IsMember({"factor", "paper"}))
-      ->capture_default_str();
+      .check(one_of({"factor", "paper"}))
+      .capture_default_str();
   app.add_option("--product-rule", product,
                  "rule paper: a product is in the precision of its target, or the lower or the "
                  "higher of its factors'")
-      ->check(CLI::IsMember({"target", "lower", "higher"}))
-      ->capture_default_str();
+      .check(one_of({"target", "lower", "higher"}))
+      .capture_default_str();
   app.add_option("--precisions", precisions, "which may be used; fp64 always is")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_flag("--keep-all", keep_all, "rule factor: leave out no tile and no product");
   app.add_flag(
       "--no-guard", no_guard,
@@ -84,13 +82,13 @@ void PrecisionArguments::add_to(CLI::App& app) {
   app.add_option("--order", order,
                  "of the points in the covariance: none, hilbert, kd or coarse (default: kd with "
                  "--accuracy, or coarse where that is predicted to be faster; else none)")
-      ->check(CLI::IsMember({"none", "hilbert", "kd", "coarse"}));
+      .check(one_of({"none", "hilbert", "kd", "coarse"}));
 }
 
-void PrecisionArguments::add_probes_to(CLI::App& app, bool certificate) {
+void PrecisionArguments::add_probes_to(Command& app, bool certificate) {
   app.add_option("--probes", probes, "random vectors that estimate what the log-determinant lacks")
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
+      .check(in_range(2, 4096))
+      .capture_default_str();
   if (certificate) app.add_flag("--no-certificate", no_certificate, "do not estimate that: faster");
 }
 
@@ -118,7 +116,7 @@ Options PrecisionArguments::to_options(const CommonOptions& common) const {
   return options;
 }
 
-json to_json(const MixedReport& mixed) {
+Json to_json(const MixedReport& mixed) {
   return {{"accuracy_asked", mixed.accuracy_asked},
           {"accuracy", mixed.accuracy},
           {"note", mixed.note},
@@ -132,7 +130,7 @@ json to_json(const MixedReport& mixed) {
           {"probe_seconds", mixed.probe_seconds}};
 }
 
-json certificate_json(const Likelihood& likelihood) {
+Json certificate_json(const Likelihood& likelihood) {
   const LikelihoodCertificate& c = likelihood.certificate.value();
   const LikelihoodError error = likelihood.error();
   return {{"log_likelihood_error", number(error.log_likelihood())},
@@ -152,7 +150,7 @@ json certificate_json(const Likelihood& likelihood) {
           {"seconds", c.seconds}};
 }
 
-json to_json(const PredictionCertificate& c) {
+Json to_json(const PredictionCertificate& c) {
   return {{"backward_error", number(c.backward_error)},
           {"refinement_steps", c.refinement_steps},
           {"mean_error", number(c.mean_error)},

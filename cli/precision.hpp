@@ -21,21 +21,21 @@ struct PrecisionArguments {
   int probes = 32;
   bool no_certificate = false;
 
-  void add_to(CLI::App& app);
+  void add_to(Command& app);
   /// The options of probes, for verbs that estimate a log-determinant: how many, or
   /// --no-certificate.
-  void add_probes_to(CLI::App& app, bool certificate);
+  void add_probes_to(Command& app, bool certificate);
   /// The options of `common` with these; the seed of the probes is --seed. Throws Error{misuse} for
   /// names and an accuracy that do not exist, and for options that say nothing without --accuracy.
   [[nodiscard]] Options to_options(const CommonOptions& common) const;
 };
 
-[[nodiscard]] nlohmann::json to_json(const MixedReport& mixed);
+[[nodiscard]] Json to_json(const MixedReport& mixed);
 /// Share of the products of tiles that are not done, 0 to 1.
 [[nodiscard]] double share_left_out(const MixedReport& mixed);
 /// The certificate of a likelihood that has one.
-[[nodiscard]] nlohmann::json certificate_json(const Likelihood& likelihood);
-[[nodiscard]] nlohmann::json to_json(const PredictionCertificate& certificate);
+[[nodiscard]] Json certificate_json(const Likelihood& likelihood);
+[[nodiscard]] Json to_json(const PredictionCertificate& certificate);
 
 /// " ± 1.2e-09"; what is not known is said, too.
 [[nodiscard]] std::string error_text(double error);

@@ -14,8 +14,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct PredictArguments {
   std::string model;
   std::string file;
@@ -251,7 +249,7 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
       options, 0, places.count());
   std::optional<Scores> against;
   if (places.observed()) against = scored.mean();
-  json object = to_json(prediction.run);
+  Json object = to_json(prediction.run);
   object["solve"] = to_json(prediction.solve);
   object["predictions"] = prediction.targets;
   object["parameters"] = to_json(file.model.parameters);
@@ -275,21 +273,21 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
 
 }  // namespace
 
-void add_predict(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("predict", "kriging: mean and standard error at new places");
-  add_examples(*verb, {"strata predict model.json places.csv -o predictions.csv"});
+void add_predict(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("predict", "kriging: mean and standard error at new places");
+  add_examples(verb, {"strata predict model.json places.csv -o predictions.csv"});
   auto arguments = std::make_shared<PredictArguments>();
-  common.add_to(*verb);
-  verb->add_option("MODEL", arguments->model, "what fit wrote with -o")->required();
-  verb->add_option("FILE", arguments->file, "places: .csv or .csv.gz")->required();
-  arguments->columns.add_to(*verb, false);
-  arguments->columns.add_covariates_to(*verb);
-  arguments->precision.add_to(*verb);
-  verb->add_option("--value", arguments->value,
-                   "column of observed values to score against where they are known, or none "
-                   "(default: the model's, if FILE has it)");
-  verb->add_option("-o,--output", arguments->output, "where the predictions go (.csv)")->required();
-  verb->callback([&run, &common, arguments] {
+  common.add_to(verb);
+  verb.add_option("MODEL", arguments->model, "what fit wrote with -o").required();
+  verb.add_option("FILE", arguments->file, "places: .csv or .csv.gz").required();
+  arguments->columns.add_to(verb, false);
+  arguments->columns.add_covariates_to(verb);
+  arguments->precision.add_to(verb);
+  verb.add_option("--value", arguments->value,
+                  "column of observed values to score against where they are known, or none "
+                  "(default: the model's, if FILE has it)");
+  verb.add_option("-o,--output", arguments->output, "where the predictions go (.csv)").required();
+  verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_predict(*arguments, common); };
   });
 }

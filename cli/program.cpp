@@ -39,32 +39,6 @@ int complain(const std::string& message, int status) {
   return status;
 }
 
-/// CLI11 complains about what is missing before what is superfluous; a misspelt word is both, and
-/// the word itself helps more.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  const bool missing = code == CLI::ExitCodes::RequiredError;
-  if (!missing && code != CLI::ExitCodes::ExtrasError) return error.what();
-  const CLI::App* verb = &app;
-  std::string command = app.get_name();
-  while (!verb->get_subcommands().empty()) {
-    verb = verb->get_subcommands().front();
-    command += " " + verb->get_name();
-  }
-  std::vector<std::string> choices;
-  for (const CLI::App* choice : verb->get_subcommands([](const CLI::App*) { return true; }))
-    choices.push_back(choice->get_name());
-  const std::vector<std::string> words = app.remaining(true);
-  if (!words.empty() && (choices.empty() || words[0].rfind('-', 0) == 0))
-    return fmt::format("'{}' is not expected by {}: see {} --help", words[0], command, command);
-  if (!words.empty())
-    return fmt::format("'{}' is not one of {}", words[0], fmt::join(choices, ", "));
-  if (!choices.empty())
-    return fmt::format("{} needs one of {}: see {} --help", command, fmt::join(choices, ", "),
-                       command);
-  return fmt::format("{}: see {} --help", error.what(), command);
-}
-
 /// Results that could not be written fail the command: the one place at which it is noticed that
 /// standard output is full or closed.
 int after_output(int status) {
@@ -98,15 +72,11 @@ std::string command_line(int argc, char** argv, const std::string& name) {
   return command;
 }
 
-int run_program(CLI::App& app, const Run& run, int argc, char** argv) {
+int run_program(CommandLine& line, const Run& run, int argc, char** argv) {
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return after_output(app.exit(help));
-  } catch (const CLI::CallForVersion& version) {
-    return after_output(app.exit(version));
-  } catch (const CLI::ParseError& error) {
-    return complain(usage_message(app, error), kUsage);
+    if (const std::optional<int> status = line.parse(argc, argv)) return after_output(*status);
+  } catch (const UsageError& error) {
+    return complain(error.what(), kUsage);
   }
   return run_guarded(run);
 }

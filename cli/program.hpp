@@ -9,7 +9,7 @@
 namespace strata::cli {
 
 /// Parses the command line, runs the verb that it names and returns the exit status.
-int run_program(CLI::App& app, const Run& run, int argc, char** argv);
+int run_program(CommandLine& line, const Run& run, int argc, char** argv);
 
 /// Runs a verb; what it throws becomes a line on standard error and an exit status.
 int run_guarded(const Run& run);

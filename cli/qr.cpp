@@ -14,8 +14,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct QrArguments {
   std::string matrix;
   std::string output;
@@ -26,8 +24,8 @@ struct QrArguments {
   bool r_only = false;
   double rank_tolerance = 0;
   std::string wide_sums = "auto";
-  std::vector<CLI::Option*> of_automatic;  // options that only the automatic method heeds
-  std::vector<CLI::Option*> of_zeros;      // and one that a method by reflections does not
+  std::vector<Option> of_automatic;  // options that only the automatic method heeds
+  std::vector<Option> of_zeros;      // and one that a method by reflections does not
 };
 
 struct LstsqArguments {
@@ -59,9 +57,9 @@ std::string listed(const std::vector<std::int64_t>& columns) {
                      columns.size() > kShown ? fmt::format(", … ({})", columns.size()) : "");
 }
 
-json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
-  json object = to_json(info.report);
-  json steps = json::array();
+Json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
+  Json object = to_json(info.report);
+  Json steps = Json::array();
   for (const QrStep& step : info.steps)
     steps.push_back({{"what", step.what},
                      {"wide_sum", step.wide_sum},
@@ -186,7 +184,7 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   // What was dropped is not written: Q has `rank` columns and R as many rows.
   const bool dropped = options.dependent == DependentColumns::drop;
   const std::int64_t kept = dropped ? info.rank : n;
-  const json object = qr_json(info, m, n);
+  const Json object = qr_json(info, m, n);
   ReportData data;
   data.title = fmt::format("QR of a {} by {} matrix", m, n);
   data.subtitle = fmt::format("{}, by {}", a.matrix, to_string(info.method));
@@ -280,7 +278,7 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   DenseMatrix<double> x{std::vector<double>(static_cast<std::size_t>(a.cols() * b.cols())),
                         a.cols(), b.cols()};
   const LeastSquaresInfo info = least_squares(a, b, x.view(), options);
-  json object = to_json(info.report);
+  Json object = to_json(info.report);
   object["lstsq"] = {{"ok", info.ok},
                      {"rows", a.rows()},
                      {"cols", a.cols()},
@@ -329,63 +327,63 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
 
 namespace {
 
-void add_wide_sums(CLI::App& verb, std::string& sums) {
+void add_wide_sums(Command& verb, std::string& sums) {
   verb.add_option("--wide-sums", sums,
                   "how sums in double-double are formed: by extraction, with the same bits on CPUs "
                   "and GPUs, or by digits, which are for the tensor cores of GPUs; auto: digits on "
                   "GPUs, of 20 columns or more")
-      ->check(CLI::IsMember({"auto", "extraction", "digits"}))
-      ->capture_default_str();
+      .check(one_of({"auto", "extraction", "digits"}))
+      .capture_default_str();
 }
 
 }  // namespace
 
-void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("qr", "orthonormalize the columns of a tall matrix, V = Q R");
-  add_examples(*verb, {"strata qr V.npy -o Q.npy --r R.npy"});
+void add_qr(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("qr", "orthonormalize the columns of a tall matrix, V = Q R");
+  add_examples(verb, {"strata qr V.npy -o Q.npy --r R.npy"});
   auto a = std::make_shared<QrArguments>();
-  common.add_run_options(*verb);
-  verb->add_option("V", a->matrix, "matrix with more rows than columns: .npy, .mtx or these .gz")
-      ->required();
-  verb->add_option("-o,--output", a->output, "where Q goes: .npy or .mtx");
-  verb->add_option("--r", a->r, "where R goes: .npy or .mtx");
+  common.add_run_options(verb);
+  verb.add_option("V", a->matrix, "matrix with more rows than columns: .npy, .mtx or these .gz")
+      .required();
+  verb.add_option("-o,--output", a->output, "where Q goes: .npy or .mtx");
+  verb.add_option("--r", a->r, "where R goes: .npy or .mtx");
   std::string names;
   for (const QrMethod method : qr_methods())
     names += (names.empty() ? "" : ", ") + std::string(to_string(method));
-  verb->add_option("--method", a->method, names)->capture_default_str();
+  verb.add_option("--method", a->method, names).capture_default_str();
   a->of_zeros.push_back(
-      verb->add_option("--dependent", a->dependent,
-                       "columns that depend on others (by auto; of other methods those of zeros): "
-                       "drop them from Q, or fill their places with other orthonormal ones, as "
-                       "tsqr always does")
-          ->check(CLI::IsMember({"drop", "fill"}))
-          ->capture_default_str());
-  verb->add_flag("--r-only", a->r_only,
-                 "R, rank and condition alone: V is read once, or twice where it is very "
-                 "ill-conditioned");
-  verb->add_flag("--no-verify", a->no_verify,
-                 "bound the orthogonality instead of measuring it, by auto and tsqr");
+      verb.add_option("--dependent", a->dependent,
+                      "columns that depend on others (by auto; of other methods those of zeros): "
+                      "drop them from Q, or fill their places with other orthonormal ones, as "
+                      "tsqr always does")
+          .check(one_of({"drop", "fill"}))
+          .capture_default_str());
+  verb.add_flag("--r-only", a->r_only,
+                "R, rank and condition alone: V is read once, or twice where it is very "
+                "ill-conditioned");
+  verb.add_flag("--no-verify", a->no_verify,
+                "bound the orthogonality instead of measuring it, by auto and tsqr");
   a->of_automatic.push_back(
-      verb->add_option("--rank-tolerance", a->rank_tolerance,
-                       "of auto: columns that are this near, beside their length, to the span of "
-                       "those before them are dependent; 0: only those that are so exactly")
-          ->capture_default_str());
-  add_wide_sums(*verb, a->wide_sums);
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
+      verb.add_option("--rank-tolerance", a->rank_tolerance,
+                      "of auto: columns that are this near, beside their length, to the span of "
+                      "those before them are dependent; 0: only those that are so exactly")
+          .capture_default_str());
+  add_wide_sums(verb, a->wide_sums);
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
 }
 
-void add_lstsq(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb =
+void add_lstsq(Command& app, CommonOptions& common, Run& run) {
+  Command verb =
       app.add_subcommand("lstsq", "least squares: x that minimizes |b - A x|, for a tall A");
-  add_examples(*verb, {"strata lstsq A.npy b.npy -o x.npy"});
+  add_examples(verb, {"strata lstsq A.npy b.npy -o x.npy"});
   auto a = std::make_shared<LstsqArguments>();
-  common.add_run_options(*verb);
-  verb->add_option("A", a->matrix, "matrix: .npy, .mtx or these .gz")->required();
-  verb->add_option("b", a->rhs, "right-hand sides: .npy, .mtx or these .gz")->required();
-  verb->add_option("-o,--output", a->output, "where x goes: .npy or .mtx (else it is shown)");
-  verb->add_option("--r", a->r, "where R of A goes: .npy or .mtx");
-  add_wide_sums(*verb, a->wide_sums);
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_lstsq(*a, common); }; });
+  common.add_run_options(verb);
+  verb.add_option("A", a->matrix, "matrix: .npy, .mtx or these .gz").required();
+  verb.add_option("b", a->rhs, "right-hand sides: .npy, .mtx or these .gz").required();
+  verb.add_option("-o,--output", a->output, "where x goes: .npy or .mtx (else it is shown)");
+  verb.add_option("--r", a->r, "where R of A goes: .npy or .mtx");
+  add_wide_sums(verb, a->wide_sums);
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_lstsq(*a, common); }; });
 }
 
 }  // namespace strata::cli

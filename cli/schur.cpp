@@ -13,8 +13,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct SchurArguments {
   FactorArguments factor;  // of what is eliminated; no saved one, and no saved analysis
   std::string keep;
@@ -35,7 +33,7 @@ std::vector<std::int64_t> kept_rows(const std::string& keep) {
   return rows;
 }
 
-void print_schur(const SchurComplement& s, const json& object) {
+void print_schur(const SchurComplement& s, const Json& object) {
   const RunReport& run = s.run;
   fmt::print("eliminated {} of {} rows with {} (sparse, tile {}, {})\n",
              object["eliminated"].get<std::int64_t>(), object["n"].get<std::int64_t>(),
@@ -74,7 +72,7 @@ int run_schur(const SchurArguments& a, const CommonOptions& common) {
   check_interrupt();
   const auto start = std::chrono::steady_clock::now();
   const SchurComplement s = schur_complement(file.matrix, kept, options);
-  json object = to_json(s.run);
+  Json object = to_json(s.run);
   object["n"] = file.matrix.rows;
   object["kept"] = kept.size();
   object["eliminated"] = file.matrix.rows - std::ssize(kept);
@@ -106,27 +104,27 @@ int run_schur(const SchurArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-void add_schur(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_schur(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "schur", "Schur complement: what eliminating all other rows leaves of a sparse matrix");
-  add_examples(*verb, {"strata schur A.mtx --keep 0,5,9 -o S.npy"});
+  add_examples(verb, {"strata schur A.mtx --keep 0,5,9 -o S.npy"});
   auto a = std::make_shared<SchurArguments>();
-  common.add_factor_options(*verb);
-  verb->add_option("A", a->factor.matrix,
-                   "symmetric matrix: .mtx, .npy or these .gz; positive definite in the rows that "
-                   "are eliminated")
-      ->required();
-  verb->add_option(
+  common.add_factor_options(verb);
+  verb.add_option("A", a->factor.matrix,
+                  "symmetric matrix: .mtx, .npy or these .gz; positive definite in the rows that "
+                  "are eliminated")
+      .required();
+  verb.add_option(
           "--keep", a->keep,
           "the rows that stay, from 0, in the order of the result: numbers with commas or "
           "blanks between, or a file: .npy, .mtx, or text with spaces, commas or lines between")
-      ->required();
-  verb->add_option("-o,--output", a->output, "where the result goes, dense: .npy or .mtx")
-      ->required();
-  add_triangle_to(*verb, a->factor.triangle);
-  a->factor.add_shift_to(*verb);
-  a->factor.analysis.add_to(*verb);
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_schur(*a, common); }; });
+      .required();
+  verb.add_option("-o,--output", a->output, "where the result goes, dense: .npy or .mtx")
+      .required();
+  add_triangle_to(verb, a->factor.triangle);
+  a->factor.add_shift_to(verb);
+  a->factor.analysis.add_to(verb);
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_schur(*a, common); }; });
 }
 
 }  // namespace strata::cli

@@ -22,10 +22,10 @@ int run_shift(const ShiftArguments& a, const CommonOptions& common) {
   SparseCholeskyOptions options = sparse_options_of(common, a.factor);
   options.analysis = a.factor.analysis.to_options(common.seed);
   const DefiniteShift found = definite_shift(file.matrix, {.steps = a.steps}, options);
-  nlohmann::json object{{"n", file.matrix.rows},
-                        {"summed_entries", file.summed.count},
-                        {"steps", a.steps},
-                        {"precision", a.factor.precision}};
+  Json object{{"n", file.matrix.rows},
+              {"summed_entries", file.summed.count},
+              {"steps", a.steps},
+              {"precision", a.factor.precision}};
   add_to_json(found, object);
   const int status = finish(common, {}, object, [&] {
     fmt::print("order {}\n", file.matrix.rows);
@@ -42,23 +42,23 @@ int run_shift(const ShiftArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-void add_shift(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_shift(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "shift", "find what makes a sparse symmetric matrix positive definite: its --shift");
-  add_examples(*verb, {"strata shift A.mtx"});
+  add_examples(verb, {"strata shift A.mtx"});
   auto a = std::make_shared<ShiftArguments>();
-  common.add_factor_options(*verb);
-  verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  add_triangle_to(*verb, a->factor.triangle);
-  a->factor.analysis.add_to(*verb);
-  a->factor.add_precision_to(*verb, "in which A is to be factored");
-  verb->add_option(
+  common.add_factor_options(verb);
+  verb.add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
+  add_triangle_to(verb, a->factor.triangle);
+  a->factor.analysis.add_to(verb);
+  a->factor.add_precision_to(verb, "in which A is to be factored");
+  verb.add_option(
           "--steps", a->steps,
           "products with A at most, of Lanczos' method, before A is factored with what they "
           "say")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_shift(*a, common); }; });
+      .check(in_range(1, 10'000))
+      .capture_default_str();
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_shift(*a, common); }; });
 }
 
 }  // namespace strata::cli

@@ -14,8 +14,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct SimulateArguments {
   std::string file;
   std::string grid;
@@ -156,7 +154,7 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   check_arguments(a);
   check_outputs(common, {{"--output", a.output}}, {a.file, a.model, a.at, common.rates});
   const Simulated out = run_simulation(a, common);
-  json object = to_json(out.fields.run);
+  Json object = to_json(out.fields.run);
   object["multiply"] = to_json(out.fields.multiply);
   object["realizations"] = a.realizations;
   object["locations"] = out.places.points.size();
@@ -199,42 +197,40 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-void add_simulate(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand("simulate", "exact simulation of Gaussian fields");
-  add_examples(*verb, {"strata simulate places.csv --x lon --y lat --variance 2 --range 0.3 "
-                       "--smoothness 0.5 -o fields.csv"});
+void add_simulate(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("simulate", "exact simulation of Gaussian fields");
+  add_examples(verb, {"strata simulate places.csv --x lon --y lat --variance 2 --range 0.3 "
+                      "--smoothness 0.5 -o fields.csv"});
   auto a = std::make_shared<SimulateArguments>();
-  common.add_to(*verb);
-  verb->add_option("FILE", a->file, "places: .csv or .csv.gz, with --x and --y");
-  verb->add_option("--grid", a->grid, "NX,NY: a regular grid over the unit square instead");
-  verb->add_option("--random", a->random, "so many random places in the unit square instead")
-      ->check(positive_number());
-  verb->add_option("--model", a->model,
-                   "what fit wrote with -o: simulate given its observations …");
-  verb->add_option("--at", a->at, "… at these places: .csv or .csv.gz");
-  a->columns.add_to(*verb, false);
-  a->columns.add_covariates_to(*verb);
-  a->separation.add_to(*verb);
-  a->precision.add_to(*verb);
-  verb->add_option("--variance", a->parameters.variance, "of the process")
-      ->check(positive_number());
-  verb->add_option("--range", a->parameters.range,
-                   "in units of the coordinates, or kilometres with --distance great-circle")
-      ->check(positive_number());
-  verb->add_option("--smoothness", a->parameters.smoothness, "of the Matérn covariance")
-      ->check(positive_number());
-  verb->add_option("--nugget", a->parameters.nugget, "variance of the noise")
-      ->check(nonnegative_number())
-      ->capture_default_str();
-  add_list(*verb, "--mean", a->mean,
-           "of the field: a, or a,b,c for a + b·x + c·y, then one for each of --covariates "
-           "(default: 0)");
-  verb->add_option("-r,--realizations", a->realizations, "how many fields")
-      ->check(positive_number())
-      ->capture_default_str();
-  verb->add_flag("--process", a->process, "fields of the process alone, without the nugget");
-  verb->add_option("-o,--output", a->output, "where the fields go (.csv)")->required();
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_simulate(*a, common); }; });
+  common.add_to(verb);
+  verb.add_option("FILE", a->file, "places: .csv or .csv.gz, with --x and --y");
+  verb.add_option("--grid", a->grid, "NX,NY: a regular grid over the unit square instead");
+  verb.add_option("--random", a->random, "so many random places in the unit square instead")
+      .check(positive_number());
+  verb.add_option("--model", a->model, "what fit wrote with -o: simulate given its observations …");
+  verb.add_option("--at", a->at, "… at these places: .csv or .csv.gz");
+  a->columns.add_to(verb, false);
+  a->columns.add_covariates_to(verb);
+  a->separation.add_to(verb);
+  a->precision.add_to(verb);
+  verb.add_option("--variance", a->parameters.variance, "of the process").check(positive_number());
+  verb.add_option("--range", a->parameters.range,
+                  "in units of the coordinates, or kilometres with --distance great-circle")
+      .check(positive_number());
+  verb.add_option("--smoothness", a->parameters.smoothness, "of the Matérn covariance")
+      .check(positive_number());
+  verb.add_option("--nugget", a->parameters.nugget, "variance of the noise")
+      .check(nonnegative_number())
+      .capture_default_str();
+  verb.add_list("--mean", a->mean,
+                "of the field: a, or a,b,c for a + b·x + c·y, then one for each of --covariates "
+                "(default: 0)");
+  verb.add_option("-r,--realizations", a->realizations, "how many fields")
+      .check(positive_number())
+      .capture_default_str();
+  verb.add_flag("--process", a->process, "fields of the process alone, without the nugget");
+  verb.add_option("-o,--output", a->output, "where the fields go (.csv)").required();
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_simulate(*a, common); }; });
 }
 
 }  // namespace strata::cli

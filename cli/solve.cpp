@@ -26,7 +26,7 @@ struct SolveArguments {
   std::string precision = "auto";
   std::string method = "cholesky";
   GmresArguments gmres;
-  std::vector<CLI::Option*> of_sparse;  // options of sparse matrices and their factors
+  std::vector<Option> of_sparse;  // options of sparse matrices and their factors
 };
 
 /// Whether elements of A that mirror each other differ by rounding, where both are taken.
@@ -114,7 +114,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
   const SolveResult result = solve(factored.view, b.view(), x.view(), options, given);
   const Certificate& certificate = result.certificate;
-  nlohmann::json object = to_json(result.factor);
+  Json object = to_json(result.factor);
   object["factor"] = to_json(certificate.factor);
   object["certificate"] = to_json(certificate);
   if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
@@ -227,7 +227,7 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
                    gmres, common);
 }
 
-void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {
+void add_sparse_options(Command& verb, SolveArguments& arguments) {
   arguments.factor.add_to(verb);
   arguments.of_sparse = arguments.factor.added;
   arguments.of_sparse.push_back(
@@ -240,39 +240,38 @@ void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {
 
 }  // namespace
 
-void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_solve(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "solve", "solve A x = b, A symmetric or Hermitian positive definite, or sparse");
-  add_examples(*verb,
+  add_examples(verb,
                {"strata solve A.npy b.npy -o x.npy --device-memory 512MiB",
                 "strata solve A.mtx b.npy -o x.npy --precision fp32",
                 "strata solve A.mtx b.npy -o x.npy --method gmres --preconditioner block-jacobi",
                 "strata solve factor/ b.npy -o x.npy --matrix A.mtx"});
   auto arguments = std::make_shared<SolveArguments>();
-  common.add_to(*verb);
-  verb->add_option("A", arguments->factor.matrix,
-                   "matrix: .npy, .mtx or .mtx.gz; or what 'strata factor -o' wrote")
-      ->required();
-  verb->add_option("b", arguments->system.rhs, "right-hand sides: .npy, .mtx or .mtx.gz")
-      ->required();
-  verb->add_option("-o,--output", arguments->system.output, "where the solution goes: .npy or .mtx")
-      ->required();
-  verb->add_option("--precision", arguments->precision,
-                   "auto, fp64 or fp32, of complex numbers that of their parts; auto is fp32 where "
-                   "both files hold it (.npy of float32 or complex64), else fp64. The solution is "
-                   "written in it. Of a sparse A it is that of the "
-                   "factor, or of the vectors of gmres, by itself fp64; the solution is in fp64, "
-                   "refined with A")
-      ->check(CLI::IsMember({"auto", "fp64", "fp32"}))
-      ->capture_default_str();
-  verb->add_option("--method", arguments->method,
-                   "cholesky (sparse where A is a .mtx of coordinates), or gmres (sparse A: "
-                   "restarted, s vectors at a time)")
-      ->check(CLI::IsMember({"cholesky", "gmres"}))
-      ->capture_default_str();
-  add_sparse_options(*verb, *arguments);
-  arguments->gmres.add_to(*verb);
-  verb->callback([&run, &common, arguments] {
+  common.add_to(verb);
+  verb.add_option("A", arguments->factor.matrix,
+                  "matrix: .npy, .mtx or .mtx.gz; or what 'strata factor -o' wrote")
+      .required();
+  verb.add_option("b", arguments->system.rhs, "right-hand sides: .npy, .mtx or .mtx.gz").required();
+  verb.add_option("-o,--output", arguments->system.output, "where the solution goes: .npy or .mtx")
+      .required();
+  verb.add_option("--precision", arguments->precision,
+                  "auto, fp64 or fp32, of complex numbers that of their parts; auto is fp32 where "
+                  "both files hold it (.npy of float32 or complex64), else fp64. The solution is "
+                  "written in it. Of a sparse A it is that of the "
+                  "factor, or of the vectors of gmres, by itself fp64; the solution is in fp64, "
+                  "refined with A")
+      .check(one_of({"auto", "fp64", "fp32"}))
+      .capture_default_str();
+  verb.add_option("--method", arguments->method,
+                  "cholesky (sparse where A is a .mtx of coordinates), or gmres (sparse A: "
+                  "restarted, s vectors at a time)")
+      .check(one_of({"cholesky", "gmres"}))
+      .capture_default_str();
+  add_sparse_options(verb, *arguments);
+  arguments->gmres.add_to(verb);
+  verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_solve(*arguments, common); };
   });
 }

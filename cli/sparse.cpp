@@ -14,8 +14,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct AnalyzeArguments {
   std::string matrix;
   std::string triangle;
@@ -189,9 +187,9 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
   const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   const RunReport simulated = simulated_run(a, file.matrix, machine, common, run, element);
-  json object = to_json(a, file.summed);
+  Json object = to_json(a, file.summed);
   object["precision"] = to_string(element);
-  json names = json::array();
+  Json names = Json::array();
   for (const DeviceModel& device : machine.devices) names.push_back(device.name);
   object["devices"] = std::move(names);
   object["predicted_seconds"] = number(p.seconds);
@@ -266,9 +264,9 @@ SymmetricFile read_symmetric(const std::string& path, const std::string& triangl
   return symmetric_of(read_entries(path, triangle), path);
 }
 
-json to_json(const SparseAnalysis& a, const SummedEntries& summed) {
+Json to_json(const SparseAnalysis& a, const SummedEntries& summed) {
   const AnalysisCounts& c = a.counts;
-  json levels = json::array();
+  Json levels = Json::array();
   for (const TreeLevel& level : tree_levels(a))
     levels.push_back({{"supernodes", level.supernodes},
                       {"columns", level.columns},
@@ -337,75 +335,75 @@ SparseAnalysis analysis_of(const AnalysisArguments& arguments, const SparseMatri
   return analysis;
 }
 
-void AnalysisArguments::add_to(CLI::App& verb) {
+void AnalysisArguments::add_to(Command& verb) {
   added.push_back(
       verb.add_option("--ordering", ordering,
                       "metis, amd, natural, best (of metis and amd the one with fewer flops), or a "
                       "file .npy or .mtx of rows, from 0, in the order of elimination")
-          ->capture_default_str());
+          .capture_default_str());
   added.push_back(verb.add_option("--relax-bytes", options.relax_bytes,
                                   "zeros that a supernode may store, of its entries in L")
-                      ->check(nonnegative_number())
-                      ->capture_default_str());
+                      .check(nonnegative_number())
+                      .capture_default_str());
   added.push_back(
       verb.add_option("--relax-flops", options.relax_flops,
                       "operations that a supernode may add, of those of its columns in L")
-          ->check(nonnegative_number())
-          ->capture_default_str());
+          .check(nonnegative_number())
+          .capture_default_str());
   added.push_back(
       verb.add_option("--relax-entries", options.relax_entries, "zeros that it may store beside")
-          ->check(nonnegative_number())
-          ->capture_default_str());
+          .check(nonnegative_number())
+          .capture_default_str());
   added.push_back(verb.add_option("--relax-rows", options.relax_rows,
                                   "and more for each of up to 512 rows below its columns")
-                      ->check(nonnegative_number())
-                      ->capture_default_str());
+                      .check(nonnegative_number())
+                      .capture_default_str());
 }
 
-void AnalysisArguments::add_saved_to(CLI::App& verb) {
-  CLI::Option* option =
+void AnalysisArguments::add_saved_to(Command& verb) {
+  Option option =
       verb.add_option("--analysis", saved, "use what 'strata analyze -o' wrote for this pattern");
-  for (CLI::Option* other : added) option->excludes(other);
+  for (Option other : added) option.excludes(other);
   added.push_back(option);
 }
 
-void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_analyze(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "analyze", "order of elimination, supernodes and costs of a sparse Cholesky factorization");
   add_examples(
-      *verb, {"strata analyze A.mtx -o A.analysis", "strata analyze A.mtx --ordering amd --json"});
+      verb, {"strata analyze A.mtx -o A.analysis", "strata analyze A.mtx --ordering amd --json"});
   auto a = std::make_shared<AnalyzeArguments>();
-  verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  add_triangle_to(*verb, a->triangle);
-  a->analysis.add_to(*verb);
-  verb->add_option("-o,--output", a->output, "where the analysis goes, to be used again");
-  verb->add_option("--threads", a->analysis.options.threads,
-                   "of the ordering, which has the same result on any number; 0: one for each core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  verb->add_option("--seed", common.seed, "of the ordering")
-      ->check(nonnegative_number())
-      ->capture_default_str();
-  verb->add_flag("--json", common.json, "print one JSON object");
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_analyze(*a, common); }; });
+  verb.add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
+  add_triangle_to(verb, a->triangle);
+  a->analysis.add_to(verb);
+  verb.add_option("-o,--output", a->output, "where the analysis goes, to be used again");
+  verb.add_option("--threads", a->analysis.options.threads,
+                  "of the ordering, which has the same result on any number; 0: one for each core")
+      .check(in_range(0, 1024))
+      .capture_default_str();
+  verb.add_option("--seed", common.seed, "of the ordering")
+      .check(nonnegative_number())
+      .capture_default_str();
+  verb.add_flag("--json", common.json, "print one JSON object");
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_analyze(*a, common); }; });
 }
 
-void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run) {
-  CLI::App* algorithm = plan.add_subcommand("sparse", "Cholesky of a sparse symmetric matrix");
+void add_plan_sparse(Command& plan, CommonOptions& common, Run& run) {
+  Command algorithm = plan.add_subcommand("sparse", "Cholesky of a sparse symmetric matrix");
   auto a = std::make_shared<AnalyzeArguments>();
-  common.add_factor_options(*algorithm);
-  add_examples(*algorithm, {"strata plan sparse A.mtx --devices emulated:2 --device-memory 4GiB"});
-  algorithm->get_option("--devices")
-      ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
-  algorithm->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  add_triangle_to(*algorithm, a->triangle);
-  a->analysis.add_to(*algorithm);
-  a->analysis.add_saved_to(*algorithm);
+  common.add_factor_options(algorithm);
+  add_examples(algorithm, {"strata plan sparse A.mtx --devices emulated:2 --device-memory 4GiB"});
+  algorithm.get_option("--devices")
+      .description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  algorithm.add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
+  add_triangle_to(algorithm, a->triangle);
+  a->analysis.add_to(algorithm);
+  a->analysis.add_saved_to(algorithm);
   algorithm
-      ->add_option("--precision", a->precision, "of the factor: fp64, or fp32 in half the memory")
-      ->check(CLI::IsMember({"fp64", "fp32"}))
-      ->capture_default_str();
-  algorithm->callback(
+      .add_option("--precision", a->precision, "of the factor: fp64, or fp32 in half the memory")
+      .check(one_of({"fp64", "fp32"}))
+      .capture_default_str();
+  algorithm.callback(
       [&run, &common, a] { run = [&common, a] { return run_plan_sparse(*a, common); }; });
 }
 

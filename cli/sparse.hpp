@@ -43,12 +43,12 @@ struct AnalysisArguments {
   std::string ordering = "best";
   std::string saved;  ///< --analysis: a file that is taken instead
   AnalysisOptions options;
-  std::vector<CLI::Option*> added;
+  std::vector<Option> added;
 
   /// --ordering and the bounds of amalgamation.
-  void add_to(CLI::App& verb);
+  void add_to(Command& verb);
   /// --analysis, which excludes those.
-  void add_saved_to(CLI::App& verb);
+  void add_saved_to(Command& verb);
   [[nodiscard]] std::vector<std::string> inputs() const { return {ordering, saved}; }
   /// With the order of the file that --ordering names.
   [[nodiscard]] AnalysisOptions to_options(std::uint64_t seed) const;
@@ -58,7 +58,7 @@ struct AnalysisArguments {
 [[nodiscard]] SparseAnalysis analysis_of(const AnalysisArguments& arguments,
                                          const SparseMatrix& matrix, std::uint64_t seed);
 
-[[nodiscard]] nlohmann::json to_json(const SparseAnalysis& analysis, const SummedEntries& summed);
+[[nodiscard]] Json to_json(const SparseAnalysis& analysis, const SummedEntries& summed);
 /// The elimination tree as the report draws it.
 [[nodiscard]] ReportTree tree_of(const SparseAnalysis& analysis);
 
@@ -70,14 +70,14 @@ struct FactorArguments {
   double shift = 0;
   std::string precision = "fp64";  ///< of the factor: fp64 or fp32
   bool inverse = false;            ///< entries of the inverse will be asked for
-  std::vector<CLI::Option*> added;
+  std::vector<Option> added;
 
   /// --triangle and all others but --precision.
-  void add_to(CLI::App& verb);
+  void add_to(Command& verb);
   /// --shift alone.
-  void add_shift_to(CLI::App& verb);
+  void add_shift_to(Command& verb);
   /// --precision, with a word on what it means for the results of the verb.
-  void add_precision_to(CLI::App& verb, const std::string& results);
+  void add_precision_to(Command& verb, const std::string& results);
   /// Whether `matrix` is the directory of a factor.
   [[nodiscard]] bool is_saved() const;
   /// Files that outputs may not replace.
@@ -103,7 +103,7 @@ struct SparseFactorization {
                                               const CommonOptions& common);
 
 /// Fields of the run, `factor`, `precision`, `shift` and `analysis`.
-[[nodiscard]] nlohmann::json to_json(const SparseFactorization& f);
+[[nodiscard]] Json to_json(const SparseFactorization& f);
 /// What is known of a factor beside A: nothing, NaN, where A is not at hand.
 struct FactorQuality {
   double scaled_condition = std::numeric_limits<double>::quiet_NaN();
@@ -114,7 +114,7 @@ struct FactorQuality {
 /// `errors`: they are wanted, too.
 [[nodiscard]] FactorQuality quality_of(const SparseFactorization& f, bool errors);
 /// Fields scaled_condition and numerically_singular.
-void add_to_json(const FactorQuality& quality, nlohmann::json& object);
+void add_to_json(const FactorQuality& quality, Json& object);
 void print_condition(double scaled_condition);
 /// One line on standard error where A is numerically singular; the exit status.
 int report_singular(double scaled_condition, Element precision, bool of_factor);
@@ -139,13 +139,13 @@ struct NotDefinite {
 /// What is said of a shift: that it was factored, or is proven.
 [[nodiscard]] std::string known_by(const DefiniteShift& shift);
 /// Fields definite_shift, definite_shift_known_by, and least_diagonal with its row.
-void add_to_json(const DefiniteShift& shift, nlohmann::json& object);
+void add_to_json(const DefiniteShift& shift, Json& object);
 /// One line on standard error with the row, its pivot and the shift that does, and `object` if
 /// --json asks for it; the exit status.
 int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
-                        const DefiniteShift& shift, nlohmann::json object);
+                        const DefiniteShift& shift, Json object);
 /// The same with the shift that `f` finds, which then is another factor.
-int report_not_definite(const CommonOptions& common, SparseFactorization& f, nlohmann::json object);
+int report_not_definite(const CommonOptions& common, SparseFactorization& f, Json object);
 
 /// What is said of a solution that is not what was promised, 4ε·√n as a backward error and a
 /// forward error of solution_error_wanted() at most, of a singular matrix, and of numbers that left
@@ -158,7 +158,7 @@ struct SolutionCheck {
 };
 int report_solution(const SolutionCheck& check);
 /// Field `ok` of `certificate`: whether it is what was promised; and `why`, where it is not.
-void add_to_json(const SolutionCheck& check, nlohmann::json& object);
+void add_to_json(const SolutionCheck& check, Json& object);
 int report_out_of_range(Element precision);
 /// Backward errors, condition and the bound of the error.
 void print_certificate(const Certificate& certificate);

@@ -21,7 +21,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 struct FactorVerbArguments {
@@ -68,7 +67,7 @@ int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
           "'{}' is a directory: what is factored is a matrix, .mtx or .npy", a.factor.matrix);
   check_directory(common, a.output, inputs_of(a.factor, common));
   SparseFactorization f = read_factor(a.factor, common);
-  json object = to_json(f);
+  Json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   const double condition = a.condition ? f.factor.condition(f.file.matrix) : 0;
   if (a.condition) object["condition"] = number(condition);
@@ -101,7 +100,7 @@ int run_logdet(const FactorArguments& a, const CommonOptions& common) {
     from_entries = factor_file(std::move(file), a, common);
   }
   SparseFactorization f = from_entries ? std::move(*from_entries) : read_factor(a, common);
-  json object = to_json(f);
+  Json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   object["log_determinant"] = number(f.factor.info().log_determinant);
   const FactorQuality quality = quality_of(f, true);
@@ -155,14 +154,14 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   FactorArguments factor = a.factor;
   factor.inverse = true;
   SparseFactorization f = read_factor(factor, common);
-  json object = to_json(f);
+  Json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   const std::vector<double> variances =
       a.selected ? write_selected(a.output, f.factor) : variances_of(f.factor);
   const auto range = std::minmax_element(variances.begin(), variances.end());
   const bool any = !variances.empty();
-  object["variances"] = {{"smallest", any ? number(*range.first) : json(nullptr)},
-                         {"largest", any ? number(*range.second) : json(nullptr)}};
+  object["variances"] = {{"smallest", any ? number(*range.first) : Json(nullptr)},
+                         {"largest", any ? number(*range.second) : Json(nullptr)}};
   const std::int64_t entries = 2 * f.factor.selected_entries() - f.factor.n();
   if (a.selected) object["variances"]["selected_entries"] = entries;
   const FactorQuality quality = quality_of(f, true);
@@ -196,12 +195,12 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-void FactorArguments::add_shift_to(CLI::App& verb) {
+void FactorArguments::add_shift_to(Command& verb) {
   added.push_back(verb.add_option("--shift", shift, "factor A plus this on the diagonal")
-                      ->capture_default_str());
+                      .capture_default_str());
 }
 
-void FactorArguments::add_to(CLI::App& verb) {
+void FactorArguments::add_to(Command& verb) {
   add_triangle_to(verb, triangle);
   add_shift_to(verb);
   analysis.add_to(verb);
@@ -209,11 +208,11 @@ void FactorArguments::add_to(CLI::App& verb) {
   added.insert(added.end(), analysis.added.begin(), analysis.added.end());
 }
 
-void FactorArguments::add_precision_to(CLI::App& verb, const std::string& results) {
+void FactorArguments::add_precision_to(Command& verb, const std::string& results) {
   added.push_back(verb.add_option("--precision", precision,
                                   "of the factor: fp64, or fp32 in half the memory, " + results)
-                      ->check(CLI::IsMember({"fp64", "fp32"}))
-                      ->capture_default_str());
+                      .check(one_of({"fp64", "fp32"}))
+                      .capture_default_str());
 }
 
 bool FactorArguments::is_saved() const { return fs::is_directory(matrix); }
@@ -263,9 +262,9 @@ SparseFactorization read_factor(const FactorArguments& arguments, const CommonOp
   return {{}, true, std::move(factor)};
 }
 
-json to_json(const SparseFactorization& f) {
+Json to_json(const SparseFactorization& f) {
   const RunReport& run = f.factor.report();
-  json object = f.saved ? json{{"n", f.factor.n()}, {"host_bytes", run.host_bytes}} : to_json(run);
+  Json object = f.saved ? Json{{"n", f.factor.n()}, {"host_bytes", run.host_bytes}} : to_json(run);
   object["factor"] = to_json(f.factor.info());
   object["precision"] = to_string(f.factor.precision());
   object["shift"] = f.factor.shift();
@@ -288,7 +287,7 @@ FactorQuality quality_of(const SparseFactorization& f, bool errors) {
   return quality;
 }
 
-void add_to_json(const FactorQuality& quality, json& object) {
+void add_to_json(const FactorQuality& quality, Json& object) {
   object["scaled_condition"] = number(quality.scaled_condition);
   if (!std::isnan(quality.scaled_condition)) object["numerically_singular"] = quality.singular;
 }
@@ -389,17 +388,17 @@ std::string known_by(const DefiniteShift& shift) {
   return shift.proven ? "proven by Gershgorin's discs" : "no double is large enough";
 }
 
-void add_to_json(const DefiniteShift& shift, json& object) {
+void add_to_json(const DefiniteShift& shift, Json& object) {
   object["definite_shift"] = number(shift.shift);
-  object["definite_shift_known_by"] = shift.factored ? json("factorization")
-                                      : shift.proven ? json("discs")
-                                                     : json(nullptr);
+  object["definite_shift_known_by"] = shift.factored ? Json("factorization")
+                                      : shift.proven ? Json("discs")
+                                                     : Json(nullptr);
   object["factorizations"] = shift.factorizations;
   object["least_diagonal"] = {{"row", shift.least_row}, {"value", number(shift.least_diagonal)}};
 }
 
 int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
-                        const DefiniteShift& shift, json object) {
+                        const DefiniteShift& shift, Json object) {
   const FactorInfo& info = failure.info;
   add_to_json(shift, object);
   object["empty_rows"] = failure.empty_rows;
@@ -436,7 +435,7 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
   return kNumbersSaidNo;
 }
 
-int report_not_definite(const CommonOptions& common, SparseFactorization& f, json object) {
+int report_not_definite(const CommonOptions& common, SparseFactorization& f, Json object) {
   NotDefinite failure{
       .info = f.factor.info(), .shift = f.factor.shift(), .precision = f.factor.precision()};
   count_empty_rows(f.file.matrix, failure);
@@ -445,53 +444,53 @@ int report_not_definite(const CommonOptions& common, SparseFactorization& f, jso
   return report_not_definite(common, failure, shift, std::move(object));
 }
 
-void add_factor(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_factor(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "factor", "Cholesky factor of a sparse symmetric positive definite matrix, to be used again");
-  add_examples(*verb, {"strata factor A.mtx -o factor/"});
+  add_examples(verb, {"strata factor A.mtx -o factor/"});
   auto a = std::make_shared<FactorVerbArguments>();
-  common.add_factor_options(*verb);
-  verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  verb->add_option("-o,--output", a->output, "directory that the factor goes to")->required();
-  a->factor.add_to(*verb);
-  a->factor.add_precision_to(*verb, "with which 'strata solve --matrix' refines to fp64");
-  verb->add_flag("--condition", a->condition, "estimate the condition in the 1-norm");
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_factor(*a, common); }; });
+  common.add_factor_options(verb);
+  verb.add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
+  verb.add_option("-o,--output", a->output, "directory that the factor goes to").required();
+  a->factor.add_to(verb);
+  a->factor.add_precision_to(verb, "with which 'strata solve --matrix' refines to fp64");
+  verb.add_flag("--condition", a->condition, "estimate the condition in the 1-norm");
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_factor(*a, common); }; });
 }
 
-void add_logdet(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_logdet(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "logdet",
       "log-determinant of a positive definite matrix: sparse symmetric, or dense Hermitian");
-  add_examples(*verb, {"strata logdet Q.mtx", "strata logdet factor/"});
+  add_examples(verb, {"strata logdet Q.mtx", "strata logdet factor/"});
   auto a = std::make_shared<FactorArguments>();
-  common.add_factor_options(*verb);
-  verb->add_option(
+  common.add_factor_options(verb);
+  verb.add_option(
           "A", a->matrix,
           "symmetric matrix: .mtx, .npy or these .gz, with complex numbers a Hermitian one, "
           "factored as a dense one; or what 'strata factor -o' wrote")
-      ->required();
-  a->add_to(*verb);
-  a->add_precision_to(*verb, "which has fewer digits; how many is told");
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_logdet(*a, common); }; });
+      .required();
+  a->add_to(verb);
+  a->add_precision_to(verb, "which has fewer digits; how many is told");
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_logdet(*a, common); }; });
 }
 
-void add_variances(CLI::App& app, CommonOptions& common, Run& run) {
-  CLI::App* verb = app.add_subcommand(
+void add_variances(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand(
       "variances", "diagonal of the inverse of a sparse matrix: variances, if it is a precision");
-  add_examples(*verb, {"strata variances Q.mtx -o variances.npy",
-                       "strata variances Q.mtx -o inverse.mtx --selected"});
+  add_examples(verb, {"strata variances Q.mtx -o variances.npy",
+                      "strata variances Q.mtx -o inverse.mtx --selected"});
   auto a = std::make_shared<VariancesArguments>();
-  common.add_factor_options(*verb);
-  verb->add_option("A", a->factor.matrix,
-                   "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
-      ->required();
-  verb->add_option("-o,--output", a->output, "where they go: .npy or .mtx")->required();
-  verb->add_flag("--selected", a->selected,
-                 "write the inverse where L has entries, a symmetric .mtx");
-  a->factor.add_to(*verb);
-  a->factor.add_precision_to(*verb, "whose variances have fewer digits; how many is told");
-  verb->callback([&run, &common, a] { run = [&common, a] { return run_variances(*a, common); }; });
+  common.add_factor_options(verb);
+  verb.add_option("A", a->factor.matrix,
+                  "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
+      .required();
+  verb.add_option("-o,--output", a->output, "where they go: .npy or .mtx").required();
+  verb.add_flag("--selected", a->selected,
+                "write the inverse where L has entries, a symmetric .mtx");
+  a->factor.add_to(verb);
+  a->factor.add_precision_to(verb, "whose variances have fewer digits; how many is told");
+  verb.callback([&run, &common, a] { run = [&common, a] { return run_variances(*a, common); }; });
 }
 
 }  // namespace strata::cli

@@ -14,8 +14,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 void require_rows(const DenseMatrix<double>& b, std::int64_t n, const std::string& rhs,
                   const std::string& matrix) {
   require(b.rows == n, ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}", rhs,
@@ -101,7 +99,7 @@ int report_out_of_range(Element precision) {
   return kNumbersSaidNo;
 }
 
-void add_to_json(const SolutionCheck& check, json& object) {
+void add_to_json(const SolutionCheck& check, Json& object) {
   std::string why = complaint_of(check);
   if (check.singular && check.n > 0) why = "numerically singular";
   object["certificate"]["ok"] = why.empty();
@@ -133,7 +131,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
       file ? factor_file(std::move(*file), arguments, common) : read_factor(of_factor, common);
   require_rows(b, f.factor.n(), system.rhs, arguments.matrix);
   if (!system.matrix.empty()) f.file = read_symmetric(system.matrix, arguments.triangle);
-  json object = to_json(f);
+  Json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   DenseMatrix<double> x;
   const FactorQuality quality = quality_of(f, false);

@@ -95,8 +95,7 @@ class TidyTest(unittest.TestCase):
                        "cholesky/planning.hpp", *RULES["CLI_PRIVATE"]]:
             for path in ["cli/a.cpp", "cli/a.hpp"]:
                 self.expect_clean(self.include(path, target))
-        self.expect_clean({"cli/a.cpp": "#include <vector>\n#include <CLI/CLI.hpp>\n"
-                                        "#include <nlohmann/json.hpp>\n"})
+        self.expect_clean({"cli/a.cpp": "#include <vector>\n#include <fmt/format.h>\n"})
         for target in ["run/run.hpp", "cholesky/tile_factor.hpp", "run/device_set.hpp",
                        "session/session.hpp", "report/page.hpp", "tests/cli/program.hpp",
                        "check.hpp"]:
@@ -126,6 +125,16 @@ class TidyTest(unittest.TestCase):
         for target in ["fmt/format.h", "zlib.h", "nlohmann/json.hpp", "boost/math.hpp"]:
             self.expect_finding({"include/strata/io.hpp": TOP + f"#include <{target}>\n"},
                                 f"io.hpp:3: public header includes {target}")
+
+    def test_headers_that_take_long_are_in_one_file(self):
+        for target, only in [("nlohmann/json.hpp", "src/base/json.cpp"),
+                             ("CLI/CLI.hpp", "cli/command.cpp")]:
+            text = f"#include <{target}>\n"
+            self.expect_clean({only: text})
+            for path in ["cli/a.cpp", "cli/app.hpp", "src/base/a.cpp", "tests/cli/a.cpp",
+                         "bench/program/a.cpp"]:
+                self.expect_finding({path: (TOP if path.endswith("hpp") else "") + text},
+                                    f"{target} outside {only}")
 
     def test_cuda_stays_in_its_folders(self):
         cuda = "#include <cuda_runtime.h>\n"

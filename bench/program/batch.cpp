@@ -13,10 +13,9 @@ namespace {
 using bench::BatchRow;
 using bench::BatchTimes;
 using bench::SparseTiming;
-using nlohmann::json;
 
-json times_json(const BatchTimes& times) {
-  json object;
+Json times_json(const BatchTimes& times) {
+  Json object;
   const auto put = [&](const char* name, const SparseTiming& timing) {
     if (!timing.all_seconds.empty())
       object[name] = {{"seconds", timing.seconds}, {"all_seconds", timing.all_seconds}};
@@ -28,7 +27,7 @@ json times_json(const BatchTimes& times) {
   return object;
 }
 
-json row_json(const BatchRow& row) {
+Json row_json(const BatchRow& row) {
   return {{"name", row.name},
           {"n", row.n},
           {"matrices", row.count},
@@ -61,8 +60,8 @@ void print_row(const BatchRow& row) {
 
 int run_batch_comparison(const SparseBenchArguments& arguments, const bench::SparseBench& bench,
                          const CommonOptions& common) {
-  json object = {
-      {"benchmark", "sparse batch"}, {"repeats", bench.repeats}, {"results", json::array()}};
+  Json object = {
+      {"benchmark", "sparse batch"}, {"repeats", bench.repeats}, {"results", Json::array()}};
   for (const std::string& name : arguments.matrices) {
     const BatchRow row = bench::run_batch_bench(name, bench_matrix(name), arguments.batch, bench);
     check_interrupt();

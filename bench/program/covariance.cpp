@@ -9,9 +9,8 @@ namespace {
 
 using bench::CovarianceResult;
 using bench::CovarianceRow;
-using nlohmann::json;
 
-json row_json(const CovarianceRow& row) {
+Json row_json(const CovarianceRow& row) {
   return {{"precision", to_string(row.precision)},
           {"smoothness", row.smoothness},
           {"seconds", row.seconds},
@@ -39,9 +38,9 @@ void print_rows(const CovarianceResult& result) {
 int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common) {
   const Options options = common.to_options();
   const CovarianceResult result = run_covariance_bench(bench, options);
-  json results = json::array();
+  Json results = Json::array();
   for (const CovarianceRow& row : result.rows) results.push_back(row_json(row));
-  const json object = {
+  const Json object = {
       {"benchmark", "covariance"}, {"device", result.device},
       {"model", result.model},     {"n", result.n},
       {"repeats", bench.repeats},  {"copy_bytes_per_second", result.copy_bytes_per_second},

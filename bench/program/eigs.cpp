@@ -15,10 +15,9 @@ namespace strata::cli {
 namespace {
 
 using bench::EigsRow;
-using nlohmann::json;
 
-json row_json(const EigsRow& row) {
-  json object = to_json(row.info.report);
+Json row_json(const EigsRow& row) {
+  Json object = to_json(row.info.report);
   object.update({{"m", row.m},
                  {"s", row.s},
                  {"orthogonalization", to_string(row.method)},
@@ -146,31 +145,32 @@ ReportData page_of(const std::vector<EigsRow>& rows, const bench::EigsBench& ben
 
 }  // namespace
 
-void EigsBenchArguments::add_to(CLI::App& algorithm) {
-  add_list(algorithm, "--m", bench.sizes, "orders of diag(1, ..., m), separated by commas")
-      ->check(positive_number())
-      ->capture_default_str();
+void EigsBenchArguments::add_to(Command& algorithm) {
+  algorithm.add_list("--m", bench.sizes, "orders of diag(1, ..., m), separated by commas")
+      .check(positive_number())
+      .capture_default_str();
   algorithm.add_option("--basis-size", bench.basis_size, "vectors that are held")
-      ->capture_default_str();
-  algorithm.add_option("--k", bench.k, "eigenvalues, the largest")->capture_default_str();
-  add_list(algorithm, "--s", bench.s, "vectors of a block, one or more, separated by commas")
-      ->check(CLI::Range(2, 500))
-      ->capture_default_str();
+      .capture_default_str();
+  algorithm.add_option("--k", bench.k, "eigenvalues, the largest").capture_default_str();
+  algorithm.add_list("--s", bench.s, "vectors of a block, one or more, separated by commas")
+      .check(in_range(2, 500))
+      .capture_default_str();
   algorithm.add_option("--basis", basis, "monomial, newton, chebyshev or lanczos")
-      ->capture_default_str();
-  add_list(
-      algorithm, "--orth", methods,
-      "auto, cholqr (d), cholqr2 (2 x d), cholqr-wide (dd), cholqr-wide2, svqr, svqr-wide, cgs, "
-      "cgs2, mgs, one or more")
-      ->capture_default_str();
+      .capture_default_str();
+  algorithm
+      .add_list("--orth", methods,
+                "auto, cholqr (d), cholqr2 (2 x d), cholqr-wide (dd), cholqr-wide2, svqr, "
+                "svqr-wide, cgs, "
+                "cgs2, mgs, one or more")
+      .capture_default_str();
   algorithm.add_option("--tolerance", bench.tolerance, "of |A v - l v| over m")
-      ->check(positive_number())
-      ->capture_default_str();
+      .check(positive_number())
+      .capture_default_str();
   algorithm.add_flag("--only-filtered", bench.only_filtered,
                      "Lanczos with a Chebyshev filter alone");
-  algorithm.add_option("--restarts-max", bench.restarts_max, "cycles")->capture_default_str();
+  algorithm.add_option("--restarts-max", bench.restarts_max, "cycles").capture_default_str();
   algorithm.add_option("--repeats", bench.repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100));
+      .check(in_range(1, 100));
   algorithm.add_option("--figures", figures,
                        "write a page: seconds and restarts against m, time by part");
 }
@@ -191,14 +191,14 @@ int run_eigs_comparison(const EigsBenchArguments& arguments, const CommonOptions
         if (!std::exchange(told, true)) print_head(bench);
         print_row(row);
       });
-  json object = {{"benchmark", "eigs"},
+  Json object = {{"benchmark", "eigs"},
                  {"sizes", bench.sizes},
                  {"basis_size", bench.basis_size},
                  {"k", bench.k},
                  {"basis", to_string(bench.basis)},
                  {"tolerance", bench.tolerance},
                  {"repeats", bench.repeats},
-                 {"results", json::array()}};
+                 {"results", Json::array()}};
   for (const EigsRow& row : rows) object["results"].push_back(row_json(row));
   return finish(mine, page_of(rows, bench), object, [] {});
 }

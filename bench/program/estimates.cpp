@@ -10,16 +10,15 @@ namespace strata::cli {
 namespace {
 
 using bench::EstimatesRow;
-using nlohmann::json;
 
-json row_json(const EstimatesRow& row) {
-  json object = {{"accuracy", row.asked.accuracy},
+Json row_json(const EstimatesRow& row) {
+  Json object = {{"accuracy", row.asked.accuracy},
                  {"rule", row.asked.rule == PrecisionRule::paper ? "paper" : "factor"},
                  {"not_converged", row.not_converged},
                  {"in_fp64", row.in_fp64},
                  {"seconds", row.seconds}};
   for (std::size_t p = 0; p < bench::kEstimated; ++p) {
-    json& of = object[bench::kEstimatedNames[p]];
+    Json& of = object[bench::kEstimatedNames[p]];
     of = {{"truth", row.truth[p]},
           {"quartiles", row.quartiles[p]},
           {"largest_relative_difference", row.largest_difference[p]}};
@@ -67,11 +66,11 @@ int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& commo
     print_row(row);
     std::fflush(stdout);
   });
-  json object = {{"benchmark", "estimates"},
+  Json object = {{"benchmark", "estimates"},
                  {"n", bench.n},
                  {"data_sets", bench.data_sets},
                  {"seed", bench.seed},
-                 {"results", json::array()}};
+                 {"results", Json::array()}};
   ReportData page;
   page.title = "Estimates in several precisions";
   page.subtitle = fmt::format("{} simulated data sets of {} points", bench.data_sets, bench.n);

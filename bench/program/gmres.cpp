@@ -19,7 +19,6 @@ namespace {
 using bench::BlockErrorRow;
 using bench::FactorError;
 using bench::GmresRow;
-using nlohmann::json;
 
 /// What the blocks of one s tell.
 struct Blocks {
@@ -47,13 +46,13 @@ SparseMatrix matrix_of(const GmresBenchArguments& a, std::string& name) {
   return read_sparse(a.matrix);
 }
 
-json row_json(const GmresRow& row) {
-  json history = json::array();
+Json row_json(const GmresRow& row) {
+  Json history = Json::array();
   for (const KrylovCycle& cycle : row.info.history)
     history.push_back({{"vectors", cycle.vectors},
                        {"relative_residual", number(cycle.relative_residual)},
                        {"failed_cholesky", cycle.failed_cholesky}});
-  json object = to_json(row.info.report);
+  Json object = to_json(row.info.report);
   object.update({{"s", row.s},
                  {"basis", to_string(row.basis)},
                  {"orthogonalization", to_string(row.method)},
@@ -78,15 +77,15 @@ json row_json(const GmresRow& row) {
   return object;
 }
 
-json error_json(const FactorError& error) {
+Json error_json(const FactorError& error) {
   return {{"orthogonality", number(error.orthogonality)},
           {"residual", number(error.residual)},
           {"elementwise", number(error.elementwise)},
           {"failed_cholesky", error.failed}};
 }
 
-json blocks_json(const Blocks& blocks) {
-  json rows = json::array();
+Json blocks_json(const Blocks& blocks) {
+  Json rows = Json::array();
   for (const BlockErrorRow& row : blocks.rows)
     rows.push_back({{"step", row.step},
                     {"method", to_string(row.method)},
@@ -266,53 +265,61 @@ ReportData page_of(const std::vector<GmresRow>& rows, const std::vector<Blocks>&
 
 }  // namespace
 
-void GmresBenchArguments::add_to(CLI::App& algorithm) {
+void GmresBenchArguments::add_to(Command& algorithm) {
   algorithm
       .add_option("--matrix", matrix,
                   "laplacian, cantilever (an elastic bar, fixed at one end), or a file: .mtx, "
                   ".npy or these .gz")
-      ->capture_default_str();
+      .capture_default_str();
   algorithm
       .add_option("--side", side,
                   "points along a side of the Laplacian (default: 24), or nodes along the "
                   "short sides of the bar (default: 5; 9 has 62451 unknowns)")
-      ->check(CLI::Range(2, 2000));
-  algorithm.add_option("--restart", bench.restart, "vectors of a cycle")->capture_default_str();
-  algorithm.add_option("--restarts-max", bench.restarts_max, "cycles")->capture_default_str();
+      .check(in_range(2, 2000));
+  algorithm.add_option("--restart", bench.restart, "vectors of a cycle").capture_default_str();
+  algorithm.add_option("--restarts-max", bench.restarts_max, "cycles").capture_default_str();
   algorithm.add_option("--tolerance", bench.tolerance, "of |b - A x| over |b|")
-      ->check(positive_number())
-      ->capture_default_str();
-  add_list(algorithm, "--s", bench.s, "vectors of a block, one or more, separated by commas")
-      ->check(CLI::Range(2, 500))
-      ->capture_default_str();
-  add_list(algorithm, "--basis", bases, "monomial, newton, chebyshev, one or more")
-      ->capture_default_str();
-  add_list(algorithm, "--orth", methods,
-           "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, svqr, svqr-wide, cgs, cgs2, mgs, one "
-           "or more")
-      ->capture_default_str();
-  add_list(algorithm, "--block-orth", blocks,
-           "of a block against the vectors before: classical (two sums a pass), pythagorean (one), "
-           "two-stage (one, and one a panel), one or more; with those of --orth that go with it")
-      ->capture_default_str();
+      .check(positive_number())
+      .capture_default_str();
+  algorithm.add_list("--s", bench.s, "vectors of a block, one or more, separated by commas")
+      .check(in_range(2, 500))
+      .capture_default_str();
+  algorithm.add_list("--basis", bases, "monomial, newton, chebyshev, one or more")
+      .capture_default_str();
+  algorithm
+      .add_list(
+          "--orth", methods,
+          "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, svqr, svqr-wide, cgs, cgs2, mgs, one "
+          "or more")
+      .capture_default_str();
+  algorithm
+      .add_list(
+          "--block-orth", blocks,
+          "of a block against the vectors before: classical (two sums a pass), pythagorean (one), "
+          "two-stage (one, and one a panel), one or more; with those of --orth that go with it")
+      .capture_default_str();
   algorithm.add_option("--panel", bench.panel, "vectors of the second of two stages; 0: a cycle")
-      ->capture_default_str();
-  add_list(algorithm, "--precisions", precisions,
-           "of the vectors: fp64, fp32, separated by commas; yardsticks are in the first")
-      ->check(CLI::IsMember({"fp64", "fp32"}));
-  add_list(algorithm, "--preconditioner", preconditioners,
-           "from the right: none, jacobi, block-jacobi, one or more, each beside GMRES with it")
-      ->capture_default_str();
+      .capture_default_str();
+  algorithm
+      .add_list("--precisions", precisions,
+                "of the vectors: fp64, fp32, separated by commas; yardsticks are in the first")
+      .check(one_of({"fp64", "fp32"}));
+  algorithm
+      .add_list(
+          "--preconditioner", preconditioners,
+          "from the right: none, jacobi, block-jacobi, one or more, each beside GMRES with it")
+      .capture_default_str();
   algorithm.add_option("--block-size", bench.block_size, "rows of a block of block-jacobi")
-      ->capture_default_str();
+      .capture_default_str();
   algorithm.add_flag("--unbalanced", unbalanced, "do not scale rows and columns of A first");
   algorithm.add_flag("--ghost-zones", bench.ghost_zones,
                      "several devices: one exchange for all products of a block");
-  add_list(algorithm, "--device-counts", bench.device_counts,
-           "also on so many devices, one or more, separated by commas")
-      ->check(CLI::Range(1, 64));
+  algorithm
+      .add_list("--device-counts", bench.device_counts,
+                "also on so many devices, one or more, separated by commas")
+      .check(in_range(1, 64));
   algorithm.add_option("--repeats", bench.repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100));
+      .check(in_range(1, 100));
   algorithm.add_option("--figures", figures,
                        "write a page: the errors of each block by method, time by part, residuals");
 }
@@ -356,12 +363,12 @@ int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptio
     what.balance = bench.balance;
     blocks.push_back({what.s, run_block_errors(bench.matrix, what, options)});
   }
-  json object = {{"benchmark", "gmres"},     {"matrix", name},
+  Json object = {{"benchmark", "gmres"},     {"matrix", name},
                  {"n", bench.matrix.rows},   {"entries", bench.matrix.entries()},
                  {"restart", bench.restart}, {"tolerance", bench.tolerance},
                  {"balance", bench.balance}, {"repeats", bench.repeats},
                  {"panel", bench.panel},     {"block_size", bench.block_size},
-                 {"results", json::array()}};
+                 {"results", Json::array()}};
   for (const GmresRow& row : rows) object["results"].push_back(row_json(row));
   for (const Blocks& of_s : blocks) object["blocks"].push_back(blocks_json(of_s));
   return finish(mine, page_of(rows, blocks, name, bench.restart), object, [] {});

@@ -12,11 +12,10 @@ namespace {
 
 using bench::InCoreResult;
 using bench::InCoreRow;
-using nlohmann::json;
 
-json row_json(const InCoreRow& row, const InCoreResult& result) {
+Json row_json(const InCoreRow& row, const InCoreResult& result) {
   const double flops = row.matrices.flops();
-  json object = {{"n", row.matrices.n},
+  Json object = {{"n", row.matrices.n},
                  {"variant", bench::to_string(row.options.variant)},
                  {"ib", row.options.ib},
                  {"recnb", row.options.recnb},
@@ -56,7 +55,7 @@ std::string to_text(const bench::TestMatrix& matrix) {
   return "random";
 }
 
-void put_matrix(json& object, const bench::TestMatrix& matrix) {
+void put_matrix(Json& object, const bench::TestMatrix& matrix) {
   const std::string text = to_text(matrix);
   object["matrix"] = text.substr(0, text.find(','));
   if (matrix.kind == bench::MatrixKind::graded) object["condition"] = matrix.condition;
@@ -115,9 +114,9 @@ ReportData page_of(const InCoreResult& result, const bench::TestMatrix& matrix) 
 int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
                 const Options& options) {
   const InCoreResult result = run_in_core_bench(bench, options);
-  json results = json::array();
+  Json results = Json::array();
   for (const InCoreRow& row : result.rows) results.push_back(row_json(row, result));
-  json object = {{"benchmark", bench.batch > 0 ? "potrf_batched" : "cholesky in core"},
+  Json object = {{"benchmark", bench.batch > 0 ? "potrf_batched" : "cholesky in core"},
                  {"precision", to_string(bench.precision)},
                  {"repeats", bench.repeats},
                  {"device", result.device},

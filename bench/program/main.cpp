@@ -16,8 +16,6 @@
 namespace strata::cli {
 namespace {
 
-using nlohmann::json;
-
 struct BenchArguments {
   bench::CholeskyBench bench;
   std::string precision = "fp64";
@@ -35,8 +33,8 @@ struct BenchArguments {
   std::optional<double> smoothness;
 };
 
-json row_json(const bench::CholeskyBenchRow& row) {
-  json object = to_json(row.run);
+Json row_json(const bench::CholeskyBenchRow& row) {
+  Json object = to_json(row.run);
   object["all_seconds"] = row.seconds;
   object["source_seconds"] = row.source_seconds;
   object["residual"] = row.residual;
@@ -172,9 +170,9 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   require(bench.policies.empty() || options.path != CholeskyPath::in_core, ErrorKind::misuse, "cli",
           "--policies are for the planned path");
   const auto rows = run_cholesky_bench(bench, options);
-  json results = json::array();
+  Json results = Json::array();
   for (const auto& row : rows) results.push_back(row_json(row));
-  const json object = {{"benchmark", "cholesky"},
+  const Json object = {{"benchmark", "cholesky"},
                        {"precision", arguments.precision},
                        {"repeats", bench.repeats},
                        {"results", results}};
@@ -186,147 +184,147 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
 }
 
 template <class B>
-void add_bench_options(CLI::App& app, B& bench, std::string& precision, int& repeats) {
-  add_list(app, "--n", bench.sizes, "orders, separated by commas")
-      ->check(positive_number())
-      ->capture_default_str();
-  app.add_option("--precision", precision, "fp64 or fp32")->check(CLI::IsMember({"fp64", "fp32"}));
-  app.add_option("--repeats", repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100));
+void add_bench_options(Command& app, B& bench, std::string& precision, int& repeats) {
+  app.add_list("--n", bench.sizes, "orders, separated by commas")
+      .check(positive_number())
+      .capture_default_str();
+  app.add_option("--precision", precision, "fp64 or fp32").check(one_of({"fp64", "fp32"}));
+  app.add_option("--repeats", repeats, "runs of which the median counts").check(in_range(1, 100));
   app.add_option("--peer-threads", bench.peer_threads, "threads of openblas (default: all cores)")
-      ->check(CLI::Range(1, 1024));
+      .check(in_range(1, 1024));
 }
 
-void add_in_core_options(CLI::App& app, BenchArguments& arguments) {
+void add_in_core_options(Command& app, BenchArguments& arguments) {
   app.add_flag("--in-core", arguments.in_core,
                "ours and the peer's alone, on a matrix that lies on the device");
   app.add_option("--matrix", arguments.matrix, "in core: random (default), graded or matern")
-      ->check(CLI::IsMember({"random", "graded", "matern"}));
+      .check(one_of({"random", "graded", "matern"}));
   app.add_option("--condition", arguments.condition,
                  "graded: the square of the largest over the smallest scale, 1 to 1e14 "
                  "(default: 1e6); the condition number up to a factor of about 2")
-      ->check(CLI::Range(1.0, 1e14));
+      .check(in_range(1.0, 1e14));
   app.add_option("--smoothness", arguments.smoothness, "matern: 0.5 (default) or 1.5")
-      ->check(CLI::IsMember({0.5, 1.5}));
-  add_list(app, "--variants", arguments.variants,
-           "in core: fused, exclusive, left, right, separated by commas");
+      .check(one_of({0.5, 1.5}));
+  app.add_list("--variants", arguments.variants,
+               "in core: fused, exclusive, left, right, separated by commas");
   app.add_option("--ib", arguments.ib, "in core: columns factored at a time, 8 (default) or 4");
   app.add_option("--recnb", arguments.recnb, "tile of the fused kernel (default: tuned)");
   app.add_option("--nb", arguments.nb, "columns of a panel (default: tuned)");
   app.add_option("--batch", arguments.batch, "in core: so many matrices by potrf_batched")
-      ->check(CLI::Range(2, 1'000'000));
+      .check(in_range(2, 1'000'000));
   app.add_option("--gemm-seconds", arguments.gemm_seconds,
                  "in core: measure GEMM for so long afterwards")
-      ->check(positive_number());
+      .check(positive_number());
 }
 
-void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm = verb.add_subcommand("cholesky", "dense tile Cholesky, or in core");
+void add_cholesky(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm = verb.add_subcommand("cholesky", "dense tile Cholesky, or in core");
   auto arguments = std::make_shared<BenchArguments>();
   bench::CholeskyBench& bench = arguments->bench;
   bench.sizes = {8192};
-  common.add_to(*algorithm);
-  add_bench_options(*algorithm, bench, arguments->precision, arguments->repeats);
-  algorithm->add_option("--peer", bench.peer, "openblas, cusolver, or magma where it is installed")
-      ->check(CLI::IsMember({"openblas", "cusolver", "magma"}));
-  algorithm->add_flag("--calibrate", bench.calibrate,
-                      "measure rates for the tile first, and predict with them");
-  add_list(*algorithm, "--policies", arguments->policies,
-           "a row for each of these policies, separated by commas, or all");
-  add_in_core_options(*algorithm, *arguments);
-  algorithm->callback([&run, &common, arguments] {
+  common.add_to(algorithm);
+  add_bench_options(algorithm, bench, arguments->precision, arguments->repeats);
+  algorithm.add_option("--peer", bench.peer, "openblas, cusolver, or magma where it is installed")
+      .check(one_of({"openblas", "cusolver", "magma"}));
+  algorithm.add_flag("--calibrate", bench.calibrate,
+                     "measure rates for the tile first, and predict with them");
+  algorithm.add_list("--policies", arguments->policies,
+                     "a row for each of these policies, separated by commas, or all");
+  add_in_core_options(algorithm, *arguments);
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_bench(*arguments, common); };
   });
 }
 
-void add_potf2(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
+void add_potf2(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm =
       verb.add_subcommand("potf2", "every variant and blocking of the in-core factorization");
   auto arguments = std::make_shared<Potf2Arguments>();
   bench::Potf2Bench& bench = arguments->bench;
   bench.sizes = {512, 1024, 2048, 4096, 8192, 16384};
-  common.add_to(*algorithm);
-  add_bench_options(*algorithm, bench, arguments->precision, bench.repeats);
-  algorithm->add_flag("--peer", bench.peer, "the device's peer beside ours");
-  add_list(*algorithm, "--share-of", bench.share_of,
-           "also factor these orders, separated by commas, and say what share of that time "
-           "their diagonal blocks of order 64 to 1024 would take at most")
-      ->check(positive_number());
-  algorithm->add_flag("--tune", arguments->tune,
-                      "write the best of each order to the tuning table of this GPU");
-  algorithm->add_option("-o,--output", arguments->output,
-                        "the tuning table (default: where runs read it)");
-  algorithm->callback([&run, &common, arguments] {
+  common.add_to(algorithm);
+  add_bench_options(algorithm, bench, arguments->precision, bench.repeats);
+  algorithm.add_flag("--peer", bench.peer, "the device's peer beside ours");
+  algorithm
+      .add_list("--share-of", bench.share_of,
+                "also factor these orders, separated by commas, and say what share of that time "
+                "their diagonal blocks of order 64 to 1024 would take at most")
+      .check(positive_number());
+  algorithm.add_flag("--tune", arguments->tune,
+                     "write the best of each order to the tuning table of this GPU");
+  algorithm.add_option("-o,--output", arguments->output,
+                       "the tuning table (default: where runs read it)");
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_potf2(*arguments, common); };
   });
 }
 
-void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
+void add_covariance(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm =
       verb.add_subcommand("covariance", "generating a block of a covariance matrix");
   auto bench = std::make_shared<bench::CovarianceBench>();
   auto precision = std::make_shared<std::string>();
-  common.add_device_options(*algorithm);
-  algorithm->add_option("--n", bench->n, "rows and columns (default: 16384 on a GPU, else 1024)")
-      ->check(positive_number());
-  add_list(*algorithm, "--smoothness", bench->smoothness, "one or more, separated by commas")
-      ->check(positive_number())
-      ->capture_default_str();
-  algorithm->add_option("--precision", *precision, "of the elements: fp64 or fp32 (default: both)")
-      ->check(CLI::IsMember({"fp64", "fp32"}));
-  algorithm->add_option("--repeats", bench->repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100));
-  algorithm->callback([&run, &common, bench, precision] {
+  common.add_device_options(algorithm);
+  algorithm.add_option("--n", bench->n, "rows and columns (default: 16384 on a GPU, else 1024)")
+      .check(positive_number());
+  algorithm.add_list("--smoothness", bench->smoothness, "one or more, separated by commas")
+      .check(positive_number())
+      .capture_default_str();
+  algorithm.add_option("--precision", *precision, "of the elements: fp64 or fp32 (default: both)")
+      .check(one_of({"fp64", "fp32"}));
+  algorithm.add_option("--repeats", bench->repeats, "runs of which the median counts")
+      .check(in_range(1, 100));
+  algorithm.callback([&run, &common, bench, precision] {
     if (!precision->empty())
       bench->precisions = {*precision == "fp32" ? Element::fp32 : Element::fp64};
     run = [&common, bench] { return run_covariance(*bench, common); };
   });
 }
 
-void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
+void add_qr_kernels(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm =
       verb.add_subcommand("qr", "passes over a tall matrix in the memory of devices, and qr");
   auto arguments = std::make_shared<QrBenchArguments>();
   bench::QrBench* bench = &arguments->bench;
-  common.add_device_options(*algorithm);
-  algorithm->add_option("--m", bench->m, "rows (default: 4000000 on a GPU, else 100000)")
-      ->check(positive_number());
-  add_list(*algorithm, "--n", bench->columns, "columns, one or more, separated by commas")
-      ->check(positive_number())
-      ->capture_default_str();
-  algorithm->add_flag("--peer", bench->peers,
-                      "cuBLAS and cuSOLVER beside ours, or the BLAS and LAPACK of the host");
-  add_list(*algorithm, "--methods", arguments->methods,
-           "whole calls by these methods, separated by commas, all, or none")
-      ->capture_default_str();
-  algorithm->add_flag(
-      "!--no-verify", bench->verify,
-      "time whole calls that do not measure the orthogonality of Q, as the peers do "
-      "not; one more call tells it");
-  algorithm->add_option("--condition", bench->condition, "of V, about: 1 is uniformly random")
-      ->check(CLI::Range(1.0, 1e30))
-      ->capture_default_str();
-  algorithm->add_flag("--floats", bench->floats, "V is in FP32: sums in FP32 (s) and FP64 (ss)");
-  algorithm->add_option("--passes", arguments->passes, "of methods, whose errors are drawn")
-      ->check(CLI::Range(1, 10))
-      ->capture_default_str();
-  algorithm->add_option("--figures", arguments->figures,
-                        "write a page: errors pass by pass, rates against the rows, kernels beside "
-                        "BLAS, instructions");
-  algorithm->add_option("--repeats", bench->repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100));
-  algorithm->callback([&run, &common, arguments] {
+  common.add_device_options(algorithm);
+  algorithm.add_option("--m", bench->m, "rows (default: 4000000 on a GPU, else 100000)")
+      .check(positive_number());
+  algorithm.add_list("--n", bench->columns, "columns, one or more, separated by commas")
+      .check(positive_number())
+      .capture_default_str();
+  algorithm.add_flag("--peer", bench->peers,
+                     "cuBLAS and cuSOLVER beside ours, or the BLAS and LAPACK of the host");
+  algorithm
+      .add_list("--methods", arguments->methods,
+                "whole calls by these methods, separated by commas, all, or none")
+      .capture_default_str();
+  algorithm.add_flag("!--no-verify", bench->verify,
+                     "time whole calls that do not measure the orthogonality of Q, as the peers do "
+                     "not; one more call tells it");
+  algorithm.add_option("--condition", bench->condition, "of V, about: 1 is uniformly random")
+      .check(in_range(1.0, 1e30))
+      .capture_default_str();
+  algorithm.add_flag("--floats", bench->floats, "V is in FP32: sums in FP32 (s) and FP64 (ss)");
+  algorithm.add_option("--passes", arguments->passes, "of methods, whose errors are drawn")
+      .check(in_range(1, 10))
+      .capture_default_str();
+  algorithm.add_option("--figures", arguments->figures,
+                       "write a page: errors pass by pass, rates against the rows, kernels beside "
+                       "BLAS, instructions");
+  algorithm.add_option("--repeats", bench->repeats, "runs of which the median counts")
+      .check(in_range(1, 100));
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_qr_kernels(*arguments, common); };
   });
 }
 
-void add_gmres(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
+void add_gmres(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm =
       verb.add_subcommand("gmres", "GMRES by blocks of s vectors beside GMRES vector by vector");
   auto arguments = std::make_shared<GmresBenchArguments>();
-  common.add_run_options(*algorithm);
-  arguments->add_to(*algorithm);
-  algorithm->callback([&run, &common, arguments] {
+  common.add_run_options(algorithm);
+  arguments->add_to(algorithm);
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_gmres_comparison(*arguments, common); };
   });
 }
@@ -340,14 +338,14 @@ struct CaseArguments {
   bool keep_all = false;
   bool no_guard = false;
 
-  void add_to(CLI::App& algorithm) {
-    add_list(algorithm, "--accuracies", accuracies, "one or more, separated by commas; 0: FP64");
+  void add_to(Command& algorithm) {
+    algorithm.add_list("--accuracies", accuracies, "one or more, separated by commas; 0: FP64");
     algorithm.add_option("--rule", rule, "factor or paper")
-        ->check(CLI::IsMember({"factor", "paper"}))
-        ->capture_default_str();
-    algorithm.add_option("--precisions", precisions)->capture_default_str();
+        .check(one_of({"factor", "paper"}))
+        .capture_default_str();
+    algorithm.add_option("--precisions", precisions).capture_default_str();
     algorithm.add_option("--order", order, "of the points: none, hilbert, kd or coarse")
-        ->capture_default_str();
+        .capture_default_str();
     algorithm.add_flag("--keep-all", keep_all, "leave no product out");
     algorithm.add_flag("--no-guard", no_guard, "do not make the accuracy finer");
   }
@@ -377,22 +375,22 @@ struct EstimatesArguments {
   CaseArguments cases;
 };
 
-void add_mixed(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
+void add_mixed(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm =
       verb.add_subcommand("mixed", "covariance matrices factored in several precisions");
   auto arguments = std::make_shared<MixedArguments>();
-  common.add_to(*algorithm);
-  add_list(*algorithm, "--n", arguments->bench.sizes, "points, one or more, separated by commas")
-      ->check(positive_number())
-      ->capture_default_str();
-  add_list(*algorithm, "--range", arguments->bench.ranges, "one or more, separated by commas")
-      ->check(positive_number());
-  arguments->cases.add_to(*algorithm);
-  algorithm->add_flag("--divergence", arguments->bench.divergence,
-                      "also how far each factor is from FP64, by Kullback and Leibler");
-  algorithm->add_option("--repeats", arguments->bench.repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100));
-  algorithm->callback([&run, &common, arguments] {
+  common.add_to(algorithm);
+  algorithm.add_list("--n", arguments->bench.sizes, "points, one or more, separated by commas")
+      .check(positive_number())
+      .capture_default_str();
+  algorithm.add_list("--range", arguments->bench.ranges, "one or more, separated by commas")
+      .check(positive_number());
+  arguments->cases.add_to(algorithm);
+  algorithm.add_flag("--divergence", arguments->bench.divergence,
+                     "also how far each factor is from FP64, by Kullback and Leibler");
+  algorithm.add_option("--repeats", arguments->bench.repeats, "runs of which the median counts")
+      .check(in_range(1, 100));
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] {
       arguments->bench.order = parse_point_order(arguments->cases.order);
       arguments->bench.cases = arguments->cases.cases();
@@ -402,24 +400,24 @@ void add_mixed(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
-void add_estimates(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm = verb.add_subcommand(
+void add_estimates(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm = verb.add_subcommand(
       "estimates", "maximum likelihood estimates from simulated data, beside those of FP64");
   auto arguments = std::make_shared<EstimatesArguments>();
   arguments->cases.accuracies = {1e-5, 1e-7};
-  common.add_to(*algorithm);
+  common.add_to(algorithm);
   bench::EstimatesBench& bench = arguments->bench;
-  algorithm->add_option("--n", bench.n, "points")->check(positive_number())->capture_default_str();
-  algorithm->add_option("--data-sets", bench.data_sets, "simulated for each range")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  add_list(*algorithm, "--range", bench.ranges, "one or more, separated by commas")
-      ->check(positive_number());
-  algorithm->add_option("--smoothness", bench.smoothness)
-      ->check(positive_number())
-      ->capture_default_str();
-  arguments->cases.add_to(*algorithm);
-  algorithm->callback([&run, &common, arguments] {
+  algorithm.add_option("--n", bench.n, "points").check(positive_number()).capture_default_str();
+  algorithm.add_option("--data-sets", bench.data_sets, "simulated for each range")
+      .check(in_range(1, 10'000))
+      .capture_default_str();
+  algorithm.add_list("--range", bench.ranges, "one or more, separated by commas")
+      .check(positive_number());
+  algorithm.add_option("--smoothness", bench.smoothness)
+      .check(positive_number())
+      .capture_default_str();
+  arguments->cases.add_to(algorithm);
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] {
       arguments->bench.cases = arguments->cases.cases();
       arguments->bench.order = parse_point_order(arguments->cases.order);
@@ -429,29 +427,28 @@ void add_estimates(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
-void add_eigs_comparison(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
+void add_eigs_comparison(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm =
       verb.add_subcommand("eigs", "Lanczos by blocks of s vectors beside Lanczos vector by vector");
   auto arguments = std::make_shared<EigsBenchArguments>();
-  common.add_run_options(*algorithm);
-  arguments->add_to(*algorithm);
-  algorithm->callback([&run, &common, arguments] {
+  common.add_run_options(algorithm);
+  arguments->add_to(algorithm);
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_eigs_comparison(*arguments, common); };
   });
 }
 
-void add_sparse(CLI::App& verb, CommonOptions& common, Run& run) {
-  CLI::App* algorithm =
-      verb.add_subcommand("sparse", "sparse Cholesky factorization beside CHOLMOD");
+void add_sparse(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm = verb.add_subcommand("sparse", "sparse Cholesky factorization beside CHOLMOD");
   auto arguments = std::make_shared<SparseBenchArguments>();
-  common.add_factor_options(*algorithm);
-  arguments->add_to(*algorithm);
-  algorithm->callback([&run, &common, arguments] {
+  common.add_factor_options(algorithm);
+  arguments->add_to(algorithm);
+  algorithm.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_sparse_comparison(*arguments, common); };
   });
 }
 
-void add_algorithms(CLI::App& app, CommonOptions& common, Run& run) {
+void add_algorithms(Command& app, CommonOptions& common, Run& run) {
   add_cholesky(app, common, run);
   add_potf2(app, common, run);
   add_covariance(app, common, run);
@@ -469,13 +466,13 @@ void add_algorithms(CLI::App& app, CommonOptions& common, Run& run) {
 int main(int argc, char** argv) {
   using namespace strata::cli;
   watch_interrupt();
-  CLI::App app{"Benchmarks of Strata, with peers beside them."};
-  app.name("strata bench");
-  app.set_version_flag("--version", std::string("strata ") + STRATA_VERSION);
-  app.require_subcommand(1);
+  CommandLine line("strata bench", "Benchmarks of Strata, with peers beside them.",
+                   std::string("strata ") + STRATA_VERSION);
+  Command app = line.program();
+  app.require_subcommand();
   CommonOptions common;
   common.command = command_line(argc, argv, "strata bench");
   Run run;
   add_algorithms(app, common, run);
-  return run_program(app, run, argc, argv);
+  return run_program(line, run, argc, argv);
 }

@@ -14,15 +14,14 @@ namespace strata::cli {
 namespace {
 
 using bench::MixedRow;
-using nlohmann::json;
 
 double flops_per_second(const MixedRow& row) {
   const auto n = static_cast<double>(row.run.n);
   return row.seconds > 0 ? n * n * n / 3 / row.seconds : 0;
 }
 
-json row_json(const MixedRow& row) {
-  json object = to_json(row.run);
+Json row_json(const MixedRow& row) {
+  Json object = to_json(row.run);
   object["range"] = row.range;
   object["ok"] = row.ok;
   object["rule"] = row.asked.rule == PrecisionRule::paper ? "paper" : "factor";
@@ -149,9 +148,9 @@ int run_mixed(const bench::MixedBench& bench, const CommonOptions& common) {
     print_row(row);
     std::fflush(stdout);
   });
-  json results = json::array();
+  Json results = Json::array();
   for (const MixedRow& row : result.rows) results.push_back(row_json(row));
-  const json object = {
+  const Json object = {
       {"benchmark", "mixed"},     {"sizes", bench.sizes},           {"seed", bench.seed},
       {"repeats", bench.repeats}, {"smoothness", bench.smoothness}, {"results", results}};
   return finish(common, page_of(bench, result), object, [] {});

@@ -12,11 +12,10 @@ using bench::Potf2Measurement;
 using bench::Potf2Result;
 using bench::Potf2Row;
 using bench::TimedOrder;
-using nlohmann::json;
 
 constexpr PotrfVariant kVariants[] = {PotrfVariant::fused, PotrfVariant::left, PotrfVariant::right};
 
-json measurement_json(const Potf2Measurement& m, double flops) {
+Json measurement_json(const Potf2Measurement& m, double flops) {
   return {{"variant", bench::to_string(m.options.variant)},
           {"ib", m.options.ib},
           {"recnb", m.options.recnb},
@@ -25,11 +24,11 @@ json measurement_json(const Potf2Measurement& m, double flops) {
           {"flops_per_second", flops / m.seconds}};
 }
 
-json row_json(const Potf2Row& row) {
-  json measurements = json::array();
+Json row_json(const Potf2Row& row) {
+  Json measurements = Json::array();
   for (const Potf2Measurement& m : row.measurements)
     measurements.push_back(measurement_json(m, row.flops));
-  json object = {{"n", row.n},
+  Json object = {{"n", row.n},
                  {"best", measurement_json(row.best(), row.flops)},
                  {"measurements", measurements}};
   if (!row.peer.name.empty()) {
@@ -41,7 +40,7 @@ json row_json(const Potf2Row& row) {
   return object;
 }
 
-json order_json(const TimedOrder& order) {
+Json order_json(const TimedOrder& order) {
   return {{"n", order.n},
           {"seconds", order.seconds},
           {"flops_per_second", order.flops / order.seconds}};
@@ -56,14 +55,14 @@ std::vector<TimedOrder> blocks_of(const TimedOrder& whole, const Potf2Result& re
   return blocks;
 }
 
-void put_shares(json& object, const Potf2Result& result) {
-  object["small"] = json::array();
+void put_shares(Json& object, const Potf2Result& result) {
+  object["small"] = Json::array();
   for (const TimedOrder& small : result.small) object["small"].push_back(order_json(small));
   if (result.whole.empty()) return;
-  object["share_of"] = json::array();
+  object["share_of"] = Json::array();
   for (const TimedOrder& whole : result.whole) {
-    json entry = order_json(whole);
-    entry["upper_bounds"] = json::array();
+    Json entry = order_json(whole);
+    entry["upper_bounds"] = Json::array();
     for (const TimedOrder& small : blocks_of(whole, result)) {
       const double seconds = seconds_bound(whole, small);
       entry["upper_bounds"].push_back(
@@ -219,9 +218,9 @@ int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common) {
   bench.seed = common.seed;
   const Potf2Result result = run_potf2_bench(bench, options);
   const bool writes = arguments.tune && result.tunable;
-  json results = json::array();
+  Json results = Json::array();
   for (const Potf2Row& row : result.rows) results.push_back(row_json(row));
-  json object = {{"benchmark", "potf2"},     {"precision", arguments.precision},
+  Json object = {{"benchmark", "potf2"},     {"precision", arguments.precision},
                  {"repeats", bench.repeats}, {"device", result.device},
                  {"model", result.model},    {"results", results}};
   put_shares(object, result);

@@ -51,7 +51,7 @@ struct GmresBenchArguments {
   bool unbalanced = false;
   std::string figures;  ///< a page; empty: none
 
-  void add_to(CLI::App& algorithm);
+  void add_to(Command& algorithm);
 };
 
 struct EigsBenchArguments {
@@ -60,7 +60,7 @@ struct EigsBenchArguments {
   std::vector<std::string> methods{"cholqr", "cholqr2", "cholqr-wide", "auto"};
   std::string figures;  ///< a page; empty: none
 
-  void add_to(CLI::App& algorithm);
+  void add_to(Command& algorithm);
 };
 
 /// bench gmres.
@@ -91,7 +91,7 @@ struct SparseBenchArguments {
   std::string output;   ///< of the JSON object; empty: none
   std::string figures;  ///< a page; empty: none
 
-  void add_to(CLI::App& algorithm);
+  void add_to(Command& algorithm);
 };
 
 /// bench sparse. Status 1 if a matrix is not positive definite, or if a peer finds something else.

@@ -14,7 +14,6 @@ namespace {
 
 using bench::QrBenchResult;
 using bench::QrBenchRow;
-using nlohmann::json;
 
 /// What --figures adds.
 struct Figures {
@@ -65,8 +64,8 @@ void print_rows(const QrBenchResult& result) {
   }
 }
 
-json row_json(const QrBenchRow& row) {
-  json object = {{"n", row.n},
+Json row_json(const QrBenchRow& row) {
+  Json object = {{"n", row.n},
                  {"what", row.what},
                  {"seconds", row.seconds},
                  {"all_seconds", row.all_seconds},
@@ -83,8 +82,8 @@ json row_json(const QrBenchRow& row) {
   return object;
 }
 
-json figures_json(const Figures& figures) {
-  json object;
+Json figures_json(const Figures& figures) {
+  Json object;
   for (const bench::MethodCounts& one : figures.counts)
     object["methods"].push_back({{"method", to_string(one.method)},
                                  {"flops", one.flops},
@@ -92,7 +91,7 @@ json figures_json(const Figures& figures) {
                                  {"kernel", one.kernel},
                                  {"bound", one.bound}});
   for (const bench::PassErrors& one : figures.errors) {
-    json passes = json::array();
+    Json passes = Json::array();
     for (std::size_t p = 0; p < one.errors.size(); ++p)
       passes.push_back({{"orthogonality", number(one.errors[p].orthogonality)},
                         {"residual", number(one.errors[p].residual)},
@@ -116,7 +115,7 @@ json figures_json(const Figures& figures) {
                                   {"fused", one.fused},
                                   {"total", one.total()}});
   for (const bench::TunedSum& one : figures.tuned) {
-    json row = {{"n", one.n}, {"seconds", one.seconds}, {"taken", one.taken}};
+    Json row = {{"n", one.n}, {"seconds", one.seconds}, {"taken", one.taken}};
     if (one.rows > 0) {
       row["rows"] = one.rows;
     } else {
@@ -323,9 +322,9 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   bench.methods = methods_of(arguments.methods);
   bench.peers_if_possible = !arguments.figures.empty();
   const QrBenchResult result = run_qr_bench(bench, common.to_options());
-  json rows = json::array();
+  Json rows = Json::array();
   for (const QrBenchRow& row : result.rows) rows.push_back(row_json(row));
-  json object = {{"benchmark", "qr"}, {"device", result.device},  {"model", result.model},
+  Json object = {{"benchmark", "qr"}, {"device", result.device},  {"model", result.model},
                  {"m", result.m},     {"repeats", bench.repeats}, {"results", rows}};
   object["devices"] = result.devices;
   object["precision"] = bench.floats ? "fp32" : "fp64";

@@ -26,7 +26,6 @@ using bench::SparseRow;
 using bench::SparseSolver;
 using bench::SparseTiming;
 using bench::WidthBin;
-using nlohmann::json;
 
 /// The peers, or why there are none.
 struct PeerOf {
@@ -66,15 +65,15 @@ double cudss_speedup(const SparseRow& row) {
 
 // ---- JSON
 
-json timing_json(const SparseTiming& timing) {
+Json timing_json(const SparseTiming& timing) {
   return {{"seconds", timing.seconds},
           {"cpu_seconds", timing.cpu_seconds},
           {"all_seconds", timing.all_seconds}};
 }
 
-json solver_json(const SparseSolver& solver) {
+Json solver_json(const SparseSolver& solver) {
   const bool definite = solver.bad_row < 0;
-  json object = {{"flops", solver.flops},           {"factor_entries", solver.factor_entries},
+  Json object = {{"flops", solver.flops},           {"factor_entries", solver.factor_entries},
                  {"supernodes", solver.supernodes}, {"panel_bytes", solver.panel_bytes},
                  {"bad_row", solver.bad_row},       {"analysis", timing_json(solver.analysis)}};
   if (!definite) return object;
@@ -92,8 +91,8 @@ json solver_json(const SparseSolver& solver) {
   return object;
 }
 
-json cudss_json(const SparseRow& row) {
-  json object = solver_json(*row.cudss);
+Json cudss_json(const SparseRow& row) {
+  Json object = solver_json(*row.cudss);
   for (const char* unknown :
        {"flops", "flops_per_second", "supernodes", "panel_bytes", "log_determinant"})
     object.erase(unknown);
@@ -101,8 +100,8 @@ json cudss_json(const SparseRow& row) {
   return object;
 }
 
-json row_json(const SparseRow& row) {
-  json object = {{"matrix", row.name},
+Json row_json(const SparseRow& row) {
+  Json object = {{"matrix", row.name},
                  {"n", row.n},
                  {"entries_lower", row.entries},
                  {"ordering", to_string(row.ordering)},
@@ -121,25 +120,25 @@ json row_json(const SparseRow& row) {
   return object;
 }
 
-json figures_json(const SparseRow& row) {
-  json widths = json::array();
+Json figures_json(const SparseRow& row) {
+  Json widths = Json::array();
   for (const WidthBin& bin : row.widths)
     widths.push_back({{"width_max", bin.width_max},
                       {"supernodes", bin.supernodes},
                       {"multifrontal_calls", bin.multifrontal_calls},
                       {"left_looking_calls", bin.left_looking_calls},
                       {"flops", bin.flops}});
-  json levels = json::array();
+  Json levels = Json::array();
   for (const TreeLevel& level : row.levels)
     levels.push_back({{"supernodes", level.supernodes}, {"flops", level.flops}});
   return {{"matrix", row.name}, {"widths", std::move(widths)}, {"levels", std::move(levels)}};
 }
 
-json blas_json(const std::string& file, const std::string& kernels, int threads) {
+Json blas_json(const std::string& file, const std::string& kernels, int threads) {
   return {{"file", file}, {"kernels", kernels}, {"threads", threads}};
 }
 
-json peer_json(const PeerOf& peer) {
+Json peer_json(const PeerOf& peer) {
   if (!peer.library) return {{"installed", false}, {"why", peer.why}};
   const bench::CholmodAbout& about = peer.library->about();
   return {{"installed", true},
@@ -149,7 +148,7 @@ json peer_json(const PeerOf& peer) {
           {"blas", blas_json(about.blas, about.blas_kernels, about.blas_threads)}};
 }
 
-json cudss_about_json(const PeerOf& peer) {
+Json cudss_about_json(const PeerOf& peer) {
   if (!peer.cudss) return {{"installed", false}, {"why", peer.why_no_cudss}};
   return {{"installed", true}, {"version", peer.cudss->version()}};
 }
@@ -369,14 +368,14 @@ ReportData page_of(const std::vector<SparseRow>& rows, bool collection) {
   return data;
 }
 
-json object_of(const std::vector<SparseRow>& rows, const PeerOf& peer,
+Json object_of(const std::vector<SparseRow>& rows, const PeerOf& peer,
                const bench::SparseBench& bench, bool figures) {
   const BlasDescription& ours = host_blas().about;
-  json object = {
+  Json object = {
       {"benchmark", "sparse"},          {"repeats", bench.repeats},
       {"right_hand_sides", bench.nrhs}, {"blas", blas_json(ours.file, ours.kernels, ours.threads)},
       {"peer", peer_json(peer)},        {"cudss", cudss_about_json(peer)},
-      {"results", json::array()}};
+      {"results", Json::array()}};
   for (const SparseRow& row : rows) object["results"].push_back(row_json(row));
   for (const SparseRow& row : rows)
     if (figures) object["figures"].push_back(figures_json(row));
@@ -404,28 +403,30 @@ SparseMatrix bench_matrix(const std::string& name) {
   return generated ? std::move(*generated) : read_symmetric(name, "").matrix;
 }
 
-void SparseBenchArguments::add_to(CLI::App& algorithm) {
-  add_list(algorithm, "--matrix", matrices,
-           "one or more, separated by commas: files .mtx, .npy or these .gz; or 2d5:N, 3d7:N, "
-           "3d27:N (Laplacians on N points a side), hex:N (an elastic cube, N elements a side)")
-      ->capture_default_str();
+void SparseBenchArguments::add_to(Command& algorithm) {
+  algorithm
+      .add_list(
+          "--matrix", matrices,
+          "one or more, separated by commas: files .mtx, .npy or these .gz; or 2d5:N, 3d7:N, "
+          "3d27:N (Laplacians on N points a side), hex:N (an elastic cube, N elements a side)")
+      .capture_default_str();
   algorithm
       .add_option("--collection", collection,
                   "so many generated matrices of all families and several sizes instead")
-      ->check(CLI::Range(1, 40));
+      .check(in_range(1, 40));
   algorithm
       .add_option("--batch", batch,
                   "so many matrices of each pattern instead, factored and solved together, and "
                   "one by one beside")
-      ->check(CLI::Range(1, 1'000'000));
+      .check(in_range(1, 1'000'000));
   algorithm.add_option("--ordering", ordering, "metis, amd, natural or best, for both")
-      ->capture_default_str();
+      .capture_default_str();
   algorithm.add_option("--repeats", bench.repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+      .check(in_range(1, 100))
+      .capture_default_str();
   algorithm.add_option("--nrhs", bench.nrhs, "right-hand sides of the second solve")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+      .check(in_range(1, 10'000))
+      .capture_default_str();
   algorithm.add_flag("--once", bench.once,
                      "one analysis and one first factorization, whatever the repeats");
   algorithm
@@ -433,23 +434,23 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
           "--peer", peer,
           "cholmod, cudss or none (default: those that are installed, cuDSS where the first "
           "device is a GPU)")
-      ->check(CLI::IsMember({"cholmod", "cudss", "none"}));
+      .check(one_of({"cholmod", "cudss", "none"}));
   algorithm
       .add_option("--peer-threads", peer_threads,
                   "of its BLAS, and at most of its loops (default: all cores)")
-      ->check(CLI::Range(1, 1024));
+      .check(in_range(1, 1024));
   algorithm
       .add_option("--branches", branches,
                   "how ours factors on a GPU: by programs, or batched, level by level, which needs "
                   "a device that holds all")
-      ->check(CLI::IsMember({"programs", "batched"}))
-      ->capture_default_str();
+      .check(one_of({"programs", "batched"}))
+      .capture_default_str();
   algorithm.add_option("--level-batch", levels.batch, "small fronts of a batch, at most")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+      .check(in_range(1, 1'000'000))
+      .capture_default_str();
   algorithm.add_option("--streams", levels.streams, "of batched branches")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+      .check(in_range(1, 64))
+      .capture_default_str();
   algorithm.add_flag("--methods", bench.methods,
                      "also factor on the CPUs, level by level, one by one and batched, and measure "
                      "small fronts and products by batches and streams alone");
@@ -506,7 +507,7 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
   }
   if (!common.json) print_small_rates(rates);
   const bool figures = !arguments.figures.empty();
-  json object = object_of(rows, peer, bench, figures);
+  Json object = object_of(rows, peer, bench, figures);
   if (bench.methods) object["small"] = small_rates_json(rates);
   ReportData page = page_of(rows, arguments.collection > 0);
   add_method_figures(rows, rates, page);

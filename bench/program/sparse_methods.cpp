@@ -11,7 +11,6 @@ namespace {
 using bench::SmallRate;
 using bench::SparseMethod;
 using bench::SparseRow;
-using nlohmann::json;
 
 /// Seconds by which methods are compared: those of the device, where all of it is there.
 double seconds_of(const SparseMethod& method) {
@@ -113,8 +112,8 @@ void add_small_charts(const std::string& what, const std::vector<SmallRate>& rat
   }
 }
 
-json rates_json(const std::vector<SmallRate>& rates) {
-  json list = json::array();
+Json rates_json(const std::vector<SmallRate>& rates) {
+  Json list = Json::array();
   for (const SmallRate& rate : rates)
     list.push_back({{"order", rate.order},
                     {"batch", rate.batch},
@@ -137,10 +136,10 @@ SmallRates measure_small_rates(const Options& run) {
   return {bench::small_front_rates(run, {}), bench::small_product_rates(run, {})};
 }
 
-json methods_json(const SparseRow& row) {
-  json list = json::array();
+Json methods_json(const SparseRow& row) {
+  Json list = Json::array();
   for (const SparseMethod& method : row.methods) {
-    json object = {{"name", method.name},
+    Json object = {{"name", method.name},
                    {"seconds", method.refactor.seconds},
                    {"all_seconds", method.refactor.all_seconds},
                    {"flops_per_second", rate_of(row, method)}};
@@ -154,7 +153,7 @@ json methods_json(const SparseRow& row) {
   return list;
 }
 
-json small_rates_json(const SmallRates& rates) {
+Json small_rates_json(const SmallRates& rates) {
   return {{"fronts", rates_json(rates.fronts)}, {"products", rates_json(rates.products)}};
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 // strata bench sparse --methods: text, JSON and drawings of bench/sparse_methods.hpp.
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.hpp"
 #include "bench/sparse_bench.hpp"
 #include "strata/report.hpp"
 
@@ -16,8 +16,8 @@ struct SmallRates {
 };
 [[nodiscard]] SmallRates measure_small_rates(const Options& run);
 
-[[nodiscard]] nlohmann::json methods_json(const bench::SparseRow& row);
-[[nodiscard]] nlohmann::json small_rates_json(const SmallRates& rates);
+[[nodiscard]] Json methods_json(const bench::SparseRow& row);
+[[nodiscard]] Json small_rates_json(const SmallRates& rates);
 
 /// Nothing where there are none.
 void print_methods(const bench::SparseRow& row);

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "base/json.hpp"
 
 namespace strata::page {
 namespace {
@@ -34,7 +35,7 @@ std::pair<double, double> finite_range(const std::vector<double>& values) {
   return {lo, hi};
 }
 
-nlohmann::json quantized(const std::vector<double>& values) {
+Json quantized(const std::vector<double>& values) {
   const auto [lo, hi] = finite_range(values);
   // Halves, so that a range of nearly ±1e308 does not overflow.
   const double half = hi / 2 - lo / 2;

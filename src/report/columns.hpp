@@ -6,14 +6,15 @@
 // at most (hi − lo) / 131068. Raw columns are the base64 of little-endian 8- or 32-bit words.
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/json.hpp"
+
 namespace strata::page {
 
-[[nodiscard]] nlohmann::json quantized(const std::vector<double>& values);
+[[nodiscard]] Json quantized(const std::vector<double>& values);
 
 [[nodiscard]] std::string base64(const std::vector<std::uint8_t>& bytes);
 [[nodiscard]] std::string base64(const std::vector<std::uint32_t>& words);

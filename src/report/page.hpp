@@ -4,10 +4,10 @@
 // Contract: a section returns HTML that is already escaped, or an empty string if it has no data.
 // Drawing is the script's: a section leaves a placeholder, and `page_data` the numbers for it.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "base/json.hpp"
 #include "report/timeline.hpp"
 #include "strata/report.hpp"
 
@@ -36,11 +36,11 @@ namespace strata::page {
 [[nodiscard]] std::string traffic_section(const ReportData& data);
 
 /// The numbers behind the drawings. Columns are quantized and base64-coded: see columns.hpp.
-[[nodiscard]] nlohmann::json page_data(const ReportData& data, const Timeline& timeline);
-[[nodiscard]] nlohmann::json map_data(const ReportMap& map);
-[[nodiscard]] nlohmann::json path_data(const std::vector<ReportEvaluation>& evaluations);
-[[nodiscard]] nlohmann::json chart_data(const ReportChart& chart);
-[[nodiscard]] nlohmann::json hold_out_data(const ReportHoldOut& hold_out);
+[[nodiscard]] Json page_data(const ReportData& data, const Timeline& timeline);
+[[nodiscard]] Json map_data(const ReportMap& map);
+[[nodiscard]] Json path_data(const std::vector<ReportEvaluation>& evaluations);
+[[nodiscard]] Json chart_data(const ReportChart& chart);
+[[nodiscard]] Json hold_out_data(const ReportHoldOut& hold_out);
 
 /// All charts and tables of the page in their order: those of a Krylov method and of a QR
 /// factorization, then those that are given.

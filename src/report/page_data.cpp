@@ -9,16 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "report/colormap.hpp"
 #include "report/columns.hpp"
 #include "report/page.hpp"
 
 namespace strata::page {
 namespace {
-
-using nlohmann::json;
 
 struct Extent {
   double x0, x1, y0, y1;
@@ -49,12 +47,12 @@ class CellMeans {
   std::vector<int> count_;
 };
 
-json grid_json(const MapGrid& grid, const std::vector<double>& values) {
+Json grid_json(const MapGrid& grid, const std::vector<double>& values) {
   return {{"nx", grid.nx}, {"ny", grid.ny}, {"x0", grid.x0},         {"x1", grid.x1},
           {"y0", grid.y0}, {"y1", grid.y1}, {"v", quantized(values)}};
 }
 
-json grid_layer(const MapLayer& layer, std::int64_t cells_max) {
+Json grid_layer(const MapLayer& layer, std::int64_t cells_max) {
   const MapGrid& grid = *layer.grid;
   std::int64_t k = 1;
   const auto coarse = [&k](std::int64_t n) { return (n + k - 1) / k; };
@@ -82,7 +80,7 @@ json grid_layer(const MapLayer& layer, std::int64_t cells_max) {
 }
 
 /// Many points: the mean in each cell of a grid whose cells are about square.
-json binned_layer(const MapLayer& layer, std::int64_t cells_max) {
+Json binned_layer(const MapLayer& layer, std::int64_t cells_max) {
   const auto [x0, x1] = finite_range(layer.x);
   const auto [y0, y1] = finite_range(layer.y);
   const double width = std::max(x1 - x0, 1e-300);
@@ -137,7 +135,7 @@ Extent extent_of(const ReportMap& map) {
 }
 
 /// Ends of the colour scale that all layers of one quantity share.
-json scale_of(const ReportMap& map, MapQuantity quantity) {
+Json scale_of(const ReportMap& map, MapQuantity quantity) {
   std::vector<double> values;
   for (const MapLayer& layer : map.layers) {
     if (layer.quantity != quantity) continue;
@@ -178,13 +176,13 @@ std::vector<std::size_t> strided(std::size_t count, std::size_t count_max) {
   return indices;
 }
 
-json map_data(const ReportMap& map) {
+Json map_data(const ReportMap& map) {
   std::int64_t grids = 0;
   for (const MapLayer& layer : map.layers) grids += layer.grid || layer.value.size() > kPointsMax;
   const std::int64_t cells_max = kCellsMax / std::max<std::int64_t>(grids, 1);
-  json layers = json::array();
+  Json layers = Json::array();
   for (const MapLayer& layer : map.layers) {
-    json entry{{"name", layer.name},
+    Json entry{{"name", layer.name},
                {"unit", layer.unit},
                {"quantity", layer.quantity == MapQuantity::value ? "value" : "error"}};
     if (layer.grid) {
@@ -201,7 +199,7 @@ json map_data(const ReportMap& map) {
   return {{"layers", layers},
           {"x", map.x_label},
           {"y", map.y_label},
-          {"extent", {extent.x0, extent.x1, extent.y0, extent.y1}},
+          {"extent", Json::array({extent.x0, extent.x1, extent.y0, extent.y1})},
           {"scales",
            {{"value", scale_of(map, MapQuantity::value)},
             {"error", scale_of(map, MapQuantity::standard_error)}}},
@@ -220,24 +218,25 @@ std::size_t best_evaluation(const std::vector<ReportEvaluation>& evaluations) {
   return static_cast<std::size_t>(best - evaluations.begin());
 }
 
-json path_data(const std::vector<ReportEvaluation>& evaluations) {
+Json path_data(const std::vector<ReportEvaluation>& evaluations) {
   std::vector<std::size_t> kept = strided(evaluations.size(), kEvaluationsMax);
   const std::size_t best = best_evaluation(evaluations);
   if (!std::binary_search(kept.begin(), kept.end(), best)) {
     kept.insert(std::upper_bound(kept.begin(), kept.end(), best), best);
   }
-  json rows = json::array();
+  Json rows = Json::array();
   for (const std::size_t i : kept) {
     const ReportEvaluation& e = evaluations[i];
     // A value that is not finite becomes null: dump() knows no other way.
-    rows.push_back({i + 1, e.log_likelihood, e.range, e.smoothness, e.nugget, e.variance});
-    for (const double other : e.others) rows.back().push_back(other);
+    Json row = Json::array({i + 1, e.log_likelihood, e.range, e.smoothness, e.nugget, e.variance});
+    for (const double other : e.others) row.push_back(other);
+    rows.push_back(std::move(row));
   }
   return {{"rows", rows}};
 }
 
-json chart_data(const ReportChart& chart) {
-  json series = json::array();
+Json chart_data(const ReportChart& chart) {
+  Json series = Json::array();
   for (const ReportSeries& s : chart.series) {
     series.push_back({{"name", s.name}, {"x", s.x}, {"y", s.y}});
   }
@@ -248,9 +247,9 @@ json chart_data(const ReportChart& chart) {
           {"series", series}};
 }
 
-json hold_out_data(const ReportHoldOut& hold_out) {
+Json hold_out_data(const ReportHoldOut& hold_out) {
   const std::vector<std::size_t> kept = strided(hold_out.observed.size(), kHoldOutMax);
-  json out{{"observed", quantized(picked(hold_out.observed, kept))},
+  Json out{{"observed", quantized(picked(hold_out.observed, kept))},
            {"predicted", quantized(picked(hold_out.predicted, kept))},
            {"unit", hold_out.unit}};
   if (hold_out.standard_error.empty()) return out;
@@ -267,8 +266,8 @@ json hold_out_data(const ReportHoldOut& hold_out) {
   return out;
 }
 
-json page_data(const ReportData& data, const Timeline& timeline) {
-  json out = json::object();
+Json page_data(const ReportData& data, const Timeline& timeline) {
+  Json out = Json::object();
   if (data.map) out["map"] = map_data(*data.map);
   if (!data.evaluations.empty()) out["path"] = path_data(data.evaluations);
   for (const ReportChart& chart : charts_of(data)) out["charts"].push_back(chart_data(chart));

@@ -5,11 +5,11 @@
 // holds it. A content security policy forbids every connection.
 
 #include "strata/report.hpp"
+#include "base/json.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/check.hpp"
@@ -103,8 +103,8 @@ void check(const ReportData& data) {
 }
 
 /// JSON that may stand inside a script element.
-std::string embedded(const nlohmann::json& value) {
-  const std::string plain = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+std::string embedded(const Json& value) {
+  const std::string plain = value.dump_ascii();
   std::string text;
   text.reserve(plain.size());
   for (const char c : plain) {

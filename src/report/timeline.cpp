@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "report/columns.hpp"
 
 namespace strata::page {
@@ -98,7 +98,7 @@ std::vector<Track> empty_tracks(const Trace& trace) {
   return tracks;
 }
 
-nlohmann::json track_data(const Track& track, double seconds) {
+Json track_data(const Track& track, double seconds) {
   // 32-bit ticks of the whole run: a step of a few nanoseconds for a run of ten seconds.
   const auto ticks = [seconds](double time) {
     const double share = seconds > 0 ? std::clamp(time / seconds, 0.0, 1.0) : 0.0;
@@ -177,14 +177,14 @@ Timeline timeline_of(const Trace& trace) {
   return timeline;
 }
 
-nlohmann::json timeline_data(const Timeline& timeline) {
-  nlohmann::json tracks = nlohmann::json::array();
+Json timeline_data(const Timeline& timeline) {
+  Json tracks = Json::array();
   int codes = 2;
   for (const Track& track : timeline.tracks) {
     tracks.push_back(track_data(track, timeline.seconds));
     for (const Box& box : track.boxes) codes = std::max(codes, box.code + 1);
   }
-  nlohmann::json names = nlohmann::json::array();
+  Json names = Json::array();
   for (int code = 0; code < codes; ++code) names.push_back(code_name(code, timeline.operations));
   return {{"seconds", timeline.seconds}, {"names", names}, {"tracks", tracks}};
 }

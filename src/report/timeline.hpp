@@ -7,10 +7,10 @@
 // add up to those of the spans. A span whose times are not finite is left out of the boxes.
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "strata/options.hpp"
 #include "strata/report.hpp"
 
@@ -54,6 +54,6 @@ struct Timeline {
 };
 
 [[nodiscard]] Timeline timeline_of(const Trace& trace);
-[[nodiscard]] nlohmann::json timeline_data(const Timeline& timeline);
+[[nodiscard]] Json timeline_data(const Timeline& timeline);
 
 }  // namespace strata::page

@@ -1,10 +1,10 @@
 // Rates of a machine as JSON. See strata/calibrate.hpp.
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/check.hpp"
 #include "base/input_file.hpp"
+#include "base/json.hpp"
 #include "base/output_file.hpp"
 #include "schedule/operation.hpp"
 #include "strata/calibrate.hpp"
@@ -12,26 +12,24 @@
 namespace strata {
 namespace {
 
-using nlohmann::json;
-
-json to_json(const LinkRate& link) {
+Json to_json(const LinkRate& link) {
   return {{"bytes_per_second", link.bytes_per_second}, {"latency_seconds", link.latency_seconds}};
 }
 
 /// A rate of 0 is none.
-json link_or_null(const LinkRate& link) {
-  return link.bytes_per_second > 0 ? to_json(link) : json(nullptr);
+Json link_or_null(const LinkRate& link) {
+  return link.bytes_per_second > 0 ? to_json(link) : Json(nullptr);
 }
 
 /// simulate() divides by rates and adds times up: neither ends if they are not numbers.
-double number_from(const json& j, const char* key, bool positive) {
+double number_from(const Json& j, const char* key, bool positive) {
   const auto value = j.at(key).get<double>();
   require(std::isfinite(value) && (positive ? value > 0 : value >= 0), ErrorKind::input, "machine",
           "{} is {}", key, value);
   return value;
 }
 
-LinkRate link_from(const json& j) {
+LinkRate link_from(const Json& j) {
   return {number_from(j, "bytes_per_second", true), number_from(j, "latency_seconds", false)};
 }
 
@@ -42,7 +40,7 @@ Element element_from(const std::string& name) {
   fail(ErrorKind::input, "machine", "'{}' is no element", name);
 }
 
-DeviceModel device_from(const json& j) {
+DeviceModel device_from(const Json& j) {
   DeviceModel device;
   device.name = j.at("name").get<std::string>();
   device.kind = j.at("kind") == "cpu" ? DeviceKind::cpu : DeviceKind::gpu;
@@ -61,13 +59,13 @@ DeviceModel device_from(const json& j) {
   }
   for (const auto& [name, rate] : j.at("flops_per_second").items())
     device.rate(element_from(name)) = number_from(j.at("flops_per_second"), name.c_str(), false);
-  for (const json& k : j.at("kernels")) {
+  for (const Json& k : j.at("kernels")) {
     KernelRate rate{k.at("operation").get<std::string>(),
                     {},
                     number_from(k, "flops", true),
                     number_from(k, "seconds", true),
                     k.contains("share") ? number_from(k, "share", false) : 0.0};
-    for (const json& name : k.at("elements"))
+    for (const Json& name : k.at("elements"))
       rate.elements.push_back(element_from(name.get<std::string>()));
     require(!rate.elements.empty() && rate.elements.size() <= kOperandsMax, ErrorKind::input,
             "machine", "{} has {} operands", rate.operation, rate.elements.size());
@@ -76,14 +74,14 @@ DeviceModel device_from(const json& j) {
   return device;
 }
 
-json elements_of_rate(const KernelRate& rate) {
-  json names = json::array();
+Json elements_of_rate(const KernelRate& rate) {
+  Json names = Json::array();
   for (const Element element : rate.elements) names.push_back(to_string(element));
   return names;
 }
 
-json rates_of(const DeviceModel& device) {
-  json rates = json::object();
+Json rates_of(const DeviceModel& device) {
+  Json rates = Json::object();
   for (int e = 0; e < kElements; ++e) {
     const auto element = static_cast<Element>(e);
     if (device.rate(element) > 0) rates[std::string(to_string(element))] = device.rate(element);
@@ -94,9 +92,9 @@ json rates_of(const DeviceModel& device) {
 }  // namespace
 
 void write_machine(const std::string& path, const Machine& machine) {
-  json devices = json::array();
+  Json devices = Json::array();
   for (const DeviceModel& device : machine.devices) {
-    json kernels = json::array();
+    Json kernels = Json::array();
     for (const KernelRate& k : device.kernels) {
       kernels.push_back({{"operation", k.operation},
                          {"elements", elements_of_rate(k)},
@@ -116,7 +114,7 @@ void write_machine(const std::string& path, const Machine& machine) {
                        {"flops_per_second", rates_of(device)},
                        {"kernels", kernels}});
   }
-  const json file = {{"format", "strata machine 2"},
+  const Json file = {{"format", "strata machine 2"},
                      {"host_memory_bytes", machine.host_memory_bytes},
                      {"device_to_device", link_or_null(machine.device_to_device)},
                      {"pinning_bytes_per_second", machine.pinning_bytes_per_second},
@@ -127,7 +125,7 @@ void write_machine(const std::string& path, const Machine& machine) {
 Machine read_machine(const std::string& path) {
   const std::string text = InputFile(path, "machine").read_all();
   try {
-    const json file = json::parse(text);
+    const Json file = Json::parse(text);
     require(file.at("format") == "strata machine 2", ErrorKind::input, "machine",
             "is not a file of rates");
     Machine machine;
@@ -136,9 +134,9 @@ Machine read_machine(const std::string& path) {
       machine.device_to_device = link_from(file.at("device_to_device"));
     if (file.contains("pinning_bytes_per_second"))
       machine.pinning_bytes_per_second = number_from(file, "pinning_bytes_per_second", false);
-    for (const json& j : file.at("devices")) machine.devices.push_back(device_from(j));
+    for (const Json& j : file.at("devices")) machine.devices.push_back(device_from(j));
     return machine;
-  } catch (const json::exception&) {
+  } catch (const JsonError&) {
     fail(ErrorKind::input, "machine", "{}: is not a file of rates", path);
   } catch (const Error& error) {
     fail(ErrorKind::input, "machine", "{}: {}", path, error.what());

@@ -7,16 +7,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/check.hpp"
 #include "base/input_file.hpp"
+#include "base/json.hpp"
 #include "base/output_file.hpp"
 
 namespace strata {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "strata potrf 1";
@@ -27,7 +26,7 @@ constexpr std::array<std::pair<CholeskyVariant, const char*>, 4> kVariants{
      {CholeskyVariant::left, "left"},
      {CholeskyVariant::right, "right"}}};
 
-json to_json(const PotrfTuning::Entry& entry) {
+Json to_json(const PotrfTuning::Entry& entry) {
   const CholeskyBlocking& blocking = entry.blocking;
   return {{"precision", to_string(entry.precision)},
           {"n", entry.n},
@@ -36,7 +35,7 @@ json to_json(const PotrfTuning::Entry& entry) {
           {"nb", blocking.nb}};
 }
 
-PotrfTuning::Entry entry_from(const json& j) {
+PotrfTuning::Entry entry_from(const Json& j) {
   PotrfTuning::Entry entry;
   const auto precision = j.at("precision").get<std::string>();
   require(precision == "fp64" || precision == "fp32", ErrorKind::input, "tuning",
@@ -61,16 +60,16 @@ std::vector<PotrfTuning> read_tables(const std::string& path, std::string& sourc
   const std::string text = InputFile(path, "tuning").read_all();
   source = path + " " + tuning_checksum(text);
   try {
-    const json file = json::parse(text);
+    const Json file = Json::parse(text);
     require(file.at("format") == kFormat, ErrorKind::input, "tuning", "is not a tuning table");
     std::vector<PotrfTuning> tables;
-    for (const json& table : file.at("tables")) {
+    for (const Json& table : file.at("tables")) {
       PotrfTuning& tuning = tables.emplace_back();
       tuning.model = table.at("model").get<std::string>();
-      for (const json& entry : table.at("entries")) tuning.entries.push_back(entry_from(entry));
+      for (const Json& entry : table.at("entries")) tuning.entries.push_back(entry_from(entry));
     }
     return tables;
-  } catch (const json::exception&) {
+  } catch (const JsonError&) {
     fail(ErrorKind::input, "tuning", "{}: is not a tuning table", path);
   } catch (const Error& problem) {
     fail(ErrorKind::input, "tuning", "{}: {}", path, problem.what());
@@ -142,13 +141,13 @@ void write_potrf_tuning(const std::string& path, const PotrfTuning& tuning) {
     });
     table->entries.push_back(entry);
   }
-  json list = json::array();
+  Json list = Json::array();
   for (const PotrfTuning& t : tables) {
-    json entries = json::array();
+    Json entries = Json::array();
     for (const PotrfTuning::Entry& entry : t.entries) entries.push_back(to_json(entry));
     list.push_back({{"model", t.model}, {"entries", entries}});
   }
-  const json file = {{"format", kFormat}, {"tables", list}};
+  const Json file = {{"format", kFormat}, {"tables", list}};
   std::error_code error;  // what cannot be made is told by replace_file
   fs::create_directories(fs::path(path).parent_path(), error);
   replace_file(path, [&](std::ostream& out) { out << file.dump(1) << '\n'; });

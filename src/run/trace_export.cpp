@@ -6,13 +6,13 @@
 // document tree of a million spans would take a gigabyte.
 
 #include "strata/trace_export.hpp"
+#include "base/json.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/output_file.hpp"
@@ -21,9 +21,7 @@ namespace strata {
 namespace {
 
 /// A JSON string literal; bytes that are not UTF-8 become U+FFFD.
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
+std::string json_text(std::string_view text) { return Json(text).dump_ascii(); }
 
 std::string event_name(const Trace& trace, const Span& span) {
   if (span.kind == SpanKind::load) return "load";

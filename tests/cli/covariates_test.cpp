@@ -62,7 +62,7 @@ TEST_F(CliCovariates, OptionsReachTheLikelihood) {
       points.covariates = covariates;
       const Likelihood expected = log_likelihood(points, values, {1.2, 1.5, 0.5, 0.1},
                                                  linear ? Mean::linear : Mean::constant);
-      const json got =
+      const Json got =
           expect_json(loglik({"--covariates", names, "--mean", linear ? "linear" : "constant"}));
       EXPECT_NEAR(got.at("log_likelihood").get<double>(), expected.log_likelihood, 1e-9);
       const auto coefficients = got.at("mean_coefficients").get<std::vector<double>>();
@@ -76,8 +76,8 @@ TEST_F(CliCovariates, OptionsReachTheLikelihood) {
 }
 
 TEST_F(CliCovariates, TheOptionTakesOneWord) {
-  const json expected = expect_json(loglik({"--covariates", "height"}));
-  const json got = expect_json(Words{"loglik", "--covariates", "height", path("data.csv"), "--x",
+  const Json expected = expect_json(loglik({"--covariates", "height"}));
+  const Json got = expect_json(Words{"loglik", "--covariates", "height", path("data.csv"), "--x",
                                      "lon", "--y", "lat", "--value", "rain", "--variance", "1.2",
                                      "--range", "1.5", "--smoothness", "0.5", "--nugget", "0.1"} +
                                small_device());
@@ -87,12 +87,12 @@ TEST_F(CliCovariates, TheOptionTakesOneWord) {
 TEST_F(CliCovariates, FitModelPredict) {
   for (const std::string mean : {"constant", "linear"}) {
     SCOPED_TRACE(mean);
-    const json fitted =
+    const Json fitted =
         expect_json(fit({"--covariates", "tree cover,height", "--mean", mean, "--holdout", "0.3",
                          "--predictions", path("p.csv"), "--report", path("r.html")}));
-    const json model = json::parse(slurp(path("m.json")));
+    const Json model = Json::parse(slurp(path("m.json")));
     EXPECT_EQ(model.at("format"), "strata model 3");
-    EXPECT_EQ(model.at("columns").at("covariates"), json::parse(R"(["tree cover", "height"])"));
+    EXPECT_EQ(model.at("columns").at("covariates"), Json::parse(R"(["tree cover", "height"])"));
     EXPECT_EQ(model.at("covariates").size(), 2U);
     EXPECT_EQ(model.at("mean_coefficients").size(), mean == "linear" ? 5U : 3U);
     expect_pieces(slurp(path("r.html")), {mean + " mean with tree cover, height"});
@@ -112,7 +112,7 @@ TEST_F(CliCovariates, FitModelPredict) {
         rows[k++].push_back((*column)[i]);
     }
     write_csv(path("places.csv"), {"height", "lon", "lat", "tree cover", "rain"}, rows);
-    const json predicted = expect_json(predict("places.csv"));
+    const Json predicted = expect_json(predict("places.csv"));
     EXPECT_EQ(predicted.at("holdout"), fitted.at("holdout"));
     EXPECT_EQ(slurp(path("q.csv")), slurp(path("p.csv")));
 
@@ -127,12 +127,12 @@ TEST_F(CliCovariates, FitModelPredict) {
 
 TEST_F(CliCovariates, CrossValidationAndSimulation) {
   expect_done(fit({"--covariates", "tree cover"}));
-  const json one =
+  const Json one =
       expect_json(Words{"crossval", path("m.json"), "-o", path("c.csv")} + small_device());
   EXPECT_EQ(read_csv(path("c.csv")).names(),
             (Words{"lon", "lat", "rain", "mean", "standard_error"}));
-  const json model = json::parse(slurp(path("m.json")));
-  const json& p = model.at("parameters");
+  const Json model = Json::parse(slurp(path("m.json")));
+  const Json& p = model.at("parameters");
   points.covariates = {cover};
   const CrossValidation expected =
       leave_one_out(points, values,
@@ -188,7 +188,7 @@ TEST_F(CliCovariates, BadOptionsAndColumns) {
   expect_refused(kl, 2, {"--covariates"});
   // A model without covariates has no use for them.
   expect_done(fit({}));
-  EXPECT_EQ(json::parse(slurp(path("m.json"))).at("format"), "strata model 1");
+  EXPECT_EQ(Json::parse(slurp(path("m.json"))).at("format"), "strata model 1");
   expect_refused(predict("data.csv", {"--covariates", "height"}), 2,
                  {"--covariates 'height'", "0"});
   height[6] = std::nan("");
@@ -203,23 +203,23 @@ TEST_F(CliCovariates, BadOptionsAndColumns) {
 
 TEST_F(CliCovariates, ModelsThatDoNotHoldTogether) {
   expect_done(fit({"--covariates", "tree cover,height"}));
-  const json model = json::parse(slurp(path("m.json")));
-  const auto refuse = [&](const std::function<void(json&)>& change) {
-    json bad = model;
+  const Json model = Json::parse(slurp(path("m.json")));
+  const auto refuse = [&](const std::function<void(Json&)>& change) {
+    Json bad = model;
     change(bad);
     (void)scratch.put("m.json", bad.dump());
     expect_refused(predict("data.csv"), 3, {"m.json"});
   };
-  refuse([](json& m) { m.erase("covariates"); });
-  refuse([](json& m) { m["covariates"].erase(0); });
-  refuse([](json& m) { m["covariates"][1].erase(0); });
-  refuse([](json& m) { m["covariates"][1][0] = nullptr; });
-  refuse([](json& m) { m["columns"].erase("covariates"); });
-  refuse([](json& m) { m["columns"]["covariates"].erase(0); });
-  refuse([](json& m) { m["mean_coefficients"].erase(0); });
-  refuse([](json& m) {
+  refuse([](Json& m) { m.erase("covariates"); });
+  refuse([](Json& m) { m["covariates"].erase(0); });
+  refuse([](Json& m) { m["covariates"][1].erase(0); });
+  refuse([](Json& m) { m["covariates"][1][0] = nullptr; });
+  refuse([](Json& m) { m["columns"].erase("covariates"); });
+  refuse([](Json& m) { m["columns"]["covariates"].erase(0); });
+  refuse([](Json& m) { m["mean_coefficients"].erase(0); });
+  refuse([](Json& m) {
     m["mean"] = "sample";
-    m["mean_coefficients"] = {1};
+    m["mean_coefficients"] = Json::array({1});
   });
 }
 

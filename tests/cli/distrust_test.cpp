@@ -59,8 +59,8 @@ class CliDistrust : public testing::Test {
                  path("t.csv"), "-o",      path("s.csv")} +
            small_device();
   }
-  [[nodiscard]] json model() const { return json::parse(slurp(path("m.json"))); }
-  void write_model(const json& object) const { (void)scratch.put("m.json", object.dump()); }
+  [[nodiscard]] Json model() const { return Json::parse(slurp(path("m.json"))); }
+  void write_model(const Json& object) const { (void)scratch.put("m.json", object.dump()); }
 
   /// Status 1, the sentence in the first line and in JSON, and the file.
   void expect_distrusted(const Words& words, const std::string& file, const Words& pieces) const {
@@ -72,7 +72,7 @@ class CliDistrust : public testing::Test {
     EXPECT_TRUE(std::filesystem::exists(path(file)));
     const Outcome outcome = run_program(words + Words{"--json"});
     EXPECT_EQ(outcome.status, 1) << outcome.err;
-    const json object = json::parse(outcome.out, nullptr, false);
+    const Json object = json_of(outcome.out);
     ASSERT_TRUE(object.is_object()) << outcome.out;
     ASSERT_FALSE(object.at("remarks").empty());
     expect_pieces(object.at("remarks")[0].get<std::string>(), pieces);
@@ -84,7 +84,7 @@ class CliDistrust : public testing::Test {
 TEST_F(CliDistrust, AModelThatIsNotToBeTrustedSaysSo) {
   const Outcome fitted = run_program(fit({"--range", "4e12"}));
   ASSERT_EQ(fitted.status, 1) << fitted.err;
-  const json object = model();
+  const Json object = model();
   EXPECT_EQ(object.at("trusted"), false);
   const std::string why = object.at("why").get<std::string>();
   expect_pieces(fitted.out, {"NOT TO BE TRUSTED: " + why});
@@ -101,7 +101,7 @@ TEST_F(CliDistrust, AModelThatIsNotToBeTrustedSaysSo) {
 TEST_F(CliDistrust, PredictionsThatRoundingChangesAreSaidToBe) {
   const Outcome fitted = run_program(fit({"--range", "4e12"}));
   ASSERT_EQ(fitted.status, 1) << fitted.err;
-  json object = model();
+  Json object = model();
   object.erase("trusted");  // as an older program wrote it
   object.erase("why");
   object["parameters"]["range"] = 1e14;
@@ -121,7 +121,7 @@ TEST_F(CliDistrust, OrdinaryPredictionsStateTheirRounding) {
     SCOPED_TRACE(words[0]);
     expect_pieces(expect_done(words),
                   {"rounding: means within about ", ", standard errors within"});
-    const json said = expect_json(words);
+    const Json said = expect_json(words);
     EXPECT_TRUE(said.at("remarks").empty());
     for (const char* error :
          {"mean_error", "standard_error_error", "mean_error_share", "standard_error_error_share"}) {
@@ -131,7 +131,7 @@ TEST_F(CliDistrust, OrdinaryPredictionsStateTheirRounding) {
   }
   EXPECT_TRUE(expect_json(simulate()).at("remarks").empty());
   // What calls itself not trusted gives the reason.
-  json object = model();
+  Json object = model();
   object["trusted"] = false;
   write_model(object);
   expect_refused(predict(), 3, {"m.json"});

@@ -15,14 +15,14 @@ const Words kEigs{
     "6",     "--basis-size", "24",        "--s",  "4,8", "--orth",  "cholqr-wide,auto"};
 
 TEST(CliBench, EigsHasARowForEachOrderAndBlock) {
-  const json object = expect_json(kEigs);
+  const Json object = expect_json(kEigs);
   EXPECT_EQ(object.at("benchmark"), "eigs");
   EXPECT_EQ(object.at("basis"), "lanczos");
   ASSERT_EQ(object.at("results").size(), 12U);
   std::size_t at = 0;
   for (const int m : {300, 500}) {
     for (const int s : {1, 1, 4, 4, 8, 8}) {
-      const json& row = object.at("results").at(at++);
+      const Json& row = object.at("results").at(at++);
       EXPECT_EQ(row.at("filter").get<bool>(), at % 6 == 2);
       EXPECT_EQ(row.at("m"), m);
       EXPECT_EQ(row.at("s"), s);
@@ -43,10 +43,10 @@ TEST(CliBench, EigsHasARowForEachOrderAndBlock) {
 }
 
 TEST(CliBench, EigsMayHaveTheFilterAlone) {
-  const json object = expect_json({"bench", "eigs", "--devices", "host", "--m", "4000", "--k", "6",
+  const Json object = expect_json({"bench", "eigs", "--devices", "host", "--m", "4000", "--k", "6",
                                    "--basis-size", "20", "--only-filtered"});
   ASSERT_EQ(object.at("results").size(), 1U);
-  const json& row = object.at("results").at(0);
+  const Json& row = object.at("results").at(0);
   EXPECT_TRUE(row.at("ok").get<bool>()) << row.at("why");
   EXPECT_GT(row.at("filter_degree").get<int>(), 10);
   EXPECT_LE(row.at("largest_error").get<double>(), 1e-10);

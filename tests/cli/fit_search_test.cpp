@@ -45,9 +45,9 @@ class CliFitSearch : public testing::Test {
 
 TEST_F(CliFitSearch, AnEstimateOnABoundIsSaidFirst) {
   const Words words = fit({"--smoothness", "0.5", "--bounds", "range=0.01:0.02,noise-ratio=0:2"});
-  const json object = expect_json(words);
+  const Json object = expect_json(words);
   ASSERT_GE(object.at("at_bounds").size(), 1U);
-  const json& bound = object.at("at_bounds")[0];
+  const Json& bound = object.at("at_bounds")[0];
   EXPECT_EQ(bound.at("parameter"), "range");
   EXPECT_EQ(bound.at("bound"), "upper");
   EXPECT_EQ(bound.at("value"), 0.02);
@@ -64,10 +64,10 @@ TEST_F(CliFitSearch, AnEstimateAtTheEndOfItsDomainIsSaidBesideIt) {
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::sin(x[i] / 1.5) + std::cos(y[i]);
   write();
   const Words words = fit({"--distance", "great-circle"});
-  const json object = expect_json(words);
+  const Json object = expect_json(words);
   std::set<std::string> ends;
-  for (const json& bound : object.at("at_bounds"))
-    if (bound.at("end_of_domain") == true) ends.insert(bound.at("parameter"));
+  for (const Json& bound : object.at("at_bounds"))
+    if (bound.at("end_of_domain") == true) ends.insert(bound.at("parameter").get<std::string>());
   EXPECT_EQ(ends, (std::set<std::string>{"noise-ratio", "smoothness"}));
   EXPECT_TRUE(object.at("remarks").empty());
   const std::string text = expect_done(words);
@@ -87,7 +87,7 @@ TEST_F(CliFitSearch, AnEstimateAtTheEndOfItsDomainIsSaidBesideIt) {
 
 TEST_F(CliFitSearch, TheLikelihoodHasItsErrorInText) {
   const Words words = fit({"--range", "2", "--smoothness", "0.5", "--nugget", "0.1"});
-  const json object = expect_json(words);
+  const Json object = expect_json(words);
   const auto error = object.at("log_likelihood_error").get<double>();
   const std::string text = expect_done(words);
   std::smatch found;
@@ -101,7 +101,7 @@ TEST_F(CliFitSearch, ASearchThatRanOutIsStatus1AndSaysNoStandardErrors) {
   const std::string text = expect_doubted(words);
   expect_pieces(head_of(text), {"NOT CONVERGED", "--max-evaluations"});
   EXPECT_EQ(text.find("standard errors, by"), std::string::npos) << text;
-  const json object = json::parse(expect_doubted(words + Words{"--json"}));
+  const Json object = Json::parse(expect_doubted(words + Words{"--json"}));
   EXPECT_EQ(object.at("converged"), false);
   EXPECT_EQ(object.at("evaluations"), 3);
   EXPECT_EQ(object.at("standard_errors").at("method"), "none");
@@ -110,19 +110,19 @@ TEST_F(CliFitSearch, ASearchThatRanOutIsStatus1AndSaysNoStandardErrors) {
 }
 
 TEST_F(CliFitSearch, WhatIsHeldWhereItBeginsAndItsBounds) {
-  const json held = expect_json(fit({"--range", "1.5", "--smoothness", "0.5"}));
+  const Json held = expect_json(fit({"--range", "1.5", "--smoothness", "0.5"}));
   EXPECT_EQ(held.at("parameters").at("range"), 1.5);
   EXPECT_TRUE(held.at("standard_errors").at("range").is_null());
-  const json all = expect_json(fit({"--range", "1.5", "--smoothness", "0.5", "--nugget", "0"}));
+  const Json all = expect_json(fit({"--range", "1.5", "--smoothness", "0.5", "--nugget", "0"}));
   EXPECT_EQ(all.at("evaluations"), 1);
   // From elsewhere it comes to the same, without the samples.
-  const json free = expect_json(fit({"--smoothness", "0.5"}));
-  const json from =
+  const Json free = expect_json(fit({"--smoothness", "0.5"}));
+  const Json from =
       expect_json(fit({"--smoothness", "0.5", "--start", "range=0.5,noise-ratio=0.5"}));
   EXPECT_TRUE(from.at("stages").empty());
   EXPECT_NEAR(from.at("log_likelihood").get<double>(), free.at("log_likelihood").get<double>(),
               1e-3);
-  const json bounded = expect_json(fit({"--bounds", "smoothness=0.2:0.4"}));
+  const Json bounded = expect_json(fit({"--bounds", "smoothness=0.2:0.4"}));
   EXPECT_LE(bounded.at("parameters").at("smoothness").get<double>(), 0.4 * (1 + 1e-12));
   const Words smooth{"--smoothness", "0.5"};
   expect_refused(fit(smooth + Words{"--start", "range=1"}), 2, {"--start", "noise-ratio"});
@@ -150,7 +150,7 @@ TEST_F(CliFitSearch, TwinsAreNamedByTheRowsOfTheFile) {
 TEST_F(CliFitSearch, AnAnisotropyThatWasEstimatedIsSaidWhateverItIs) {
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = random_normal(13, i);
   write();
-  const json object = expect_json(fit({"--smoothness", "0.5", "--anisotropy", "estimate",
+  const Json object = expect_json(fit({"--smoothness", "0.5", "--anisotropy", "estimate",
                                        "--bounds", "anisotropy-ratio=0.9999999:1"}));
   EXPECT_NEAR(object.at("parameters").at("anisotropy").at("ratio").get<double>(), 1, 1e-6);
   EXPECT_TRUE(object.at("standard_errors").contains("anisotropy"));
@@ -159,10 +159,10 @@ TEST_F(CliFitSearch, AnAnisotropyThatWasEstimatedIsSaidWhateverItIs) {
 TEST_F(CliFitSearch, ALinearMeanOnTheSphereHasAModelOfItsOwn) {
   for (double& longitude : x) longitude = 165 + 3 * longitude;  // over the date line
   write();
-  const json fitted = expect_json(fit({"--distance", "great-circle", "--mean", "linear",
+  const Json fitted = expect_json(fit({"--distance", "great-circle", "--mean", "linear",
                                        "--smoothness", "0.5", "-o", path("m.json")}));
   EXPECT_EQ(fitted.at("mean_coefficients").size(), 4U);
-  json model = json::parse(slurp(path("m.json")));
+  Json model = Json::parse(slurp(path("m.json")));
   EXPECT_EQ(model.at("format"), "strata model 4");
   write_csv(path("t.csv"), {"x", "y"}, {{185, -175}, {4, 4}});
   expect_done(Words{"predict", path("m.json"), path("t.csv"), "-o", path("p.csv")} +
@@ -171,7 +171,7 @@ TEST_F(CliFitSearch, ALinearMeanOnTheSphereHasAModelOfItsOwn) {
   EXPECT_NEAR(mean[0], mean[1], 1e-10);
   // One of longitude and latitude, as models were before.
   model["format"] = "strata model 2";
-  model["mean_coefficients"] = {1.0, 0.1, 0.2};
+  model["mean_coefficients"] = Json::array({1.0, 0.1, 0.2});
   (void)scratch.put("old.json", model.dump());
   expect_refused({"predict", path("old.json"), path("t.csv"), "-o", path("q.csv")}, 3,
                  {"old.json", "longitude", "again"});

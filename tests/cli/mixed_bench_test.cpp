@@ -15,9 +15,9 @@ const Words kMixed{"bench",   "mixed",    "--devices",    "host",        "--n",
                    "--range", "0.03,0.2", "--accuracies", "0,1e-5,1e-8", "--divergence"};
 
 TEST(CliBench, MixedHasARowForEachSizeRangeAndAccuracy) {
-  const json object = expect_json(kMixed);
+  const Json object = expect_json(kMixed);
   EXPECT_EQ(object.at("benchmark"), "mixed");
-  EXPECT_EQ(object.at("sizes"), json::parse("[160,320]"));
+  EXPECT_EQ(object.at("sizes"), Json::parse("[160,320]"));
   ASSERT_EQ(object.at("results").size(), 12U);
   std::size_t at = 0;
   for (const int n : {160, 320}) {
@@ -25,7 +25,7 @@ TEST(CliBench, MixedHasARowForEachSizeRangeAndAccuracy) {
       double before = 0;
       double exact = 0;
       for (const double accuracy : {0.0, 1e-5, 1e-8}) {
-        const json& row = object.at("results").at(at++);
+        const Json& row = object.at("results").at(at++);
         EXPECT_EQ(row.at("n"), n);
         EXPECT_EQ(row.at("range"), range);
         EXPECT_EQ(row.at("accuracy_asked"), accuracy);
@@ -69,12 +69,12 @@ TEST(CliBench, EstimatesStandBesideThoseOfFp64) {
   const Words command{"bench",       "estimates", "--devices",    "host",    "--n",
                       "60",          "--tile",    "32",           "--range", "0.1",
                       "--data-sets", "3",         "--accuracies", "1e-9",    "--no-guard"};
-  const json object = expect_json(command);
+  const Json object = expect_json(command);
   EXPECT_EQ(object.at("n"), 60);
   ASSERT_EQ(object.at("results").size(), 2U);
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     for (const char* name : {"variance", "range", "smoothness"}) {
-      const json& of = row.at(name);
+      const Json& of = row.at(name);
       const auto quartiles = of.at("quartiles").get<std::vector<double>>();
       auto estimates = of.at("estimates").get<std::vector<double>>();
       ASSERT_EQ(estimates.size(), 3U);

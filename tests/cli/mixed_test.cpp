@@ -36,7 +36,7 @@ class CliMixed : public testing::Test {
 };
 
 /// The fields of "mixed", consistent with one another: 240 points in tiles of 32.
-void expect_mixed(const json& mixed, double accuracy = 1e-4) {
+void expect_mixed(const Json& mixed, double accuracy = 1e-4) {
   EXPECT_EQ(mixed.at("accuracy_asked"), accuracy);
   EXPECT_GT(mixed.at("accuracy").get<double>(), 0);
   std::int64_t tiles = 0;
@@ -56,7 +56,7 @@ void expect_mixed(const json& mixed, double accuracy = 1e-4) {
 }
 
 TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
-  const json exact = expect_json(loglik());
+  const Json exact = expect_json(loglik());
   for (const char* part :
        {"log_likelihood_error", "quadratic_form_error", "log_determinant_error"}) {
     EXPECT_GT(exact.at(part).get<double>(), 0) << part;
@@ -68,15 +68,15 @@ TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
   for (const Words& more :
        {Words{}, Words{"--precision-rule", "paper", "--product-rule", "lower"},
         Words{"--precisions", "fp64,fp32", "--keep-all", "--no-guard", "--order", "hilbert"}}) {
-    const json got = expect_json(loglik(kAccuracy + more));
+    const Json got = expect_json(loglik(kAccuracy + more));
     expect_mixed(got.at("mixed"));
-    const json& planned = got.at("planned_traffic");
+    const Json& planned = got.at("planned_traffic");
     EXPECT_GT(planned.at("floor_bytes").get<std::int64_t>(), 0);
     EXPECT_LE(planned.at("floor_bytes").get<std::int64_t>(),
               planned.at("host_to_device_bytes").get<std::int64_t>() +
                   planned.at("device_to_host_bytes").get<std::int64_t>())
         << "tiles stay on the device";
-    const json& known = got.at("certificate");
+    const Json& known = got.at("certificate");
     EXPECT_EQ(known.at("probes"), 32);
     EXPECT_GT(known.at("refinement_steps").get<int>(), 0);
     EXPECT_LT(known.at("backward_error").get<double>(), 1e-14);
@@ -88,11 +88,11 @@ TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
     EXPECT_NEAR(got.at("quadratic_form").get<double>(), exact.at("quadratic_form").get<double>(),
                 1e-8);
   }
-  const json keep = expect_json(
+  const Json keep = expect_json(
       loglik(kAccuracy + Words{"--precisions", "fp64,fp32", "--keep-all", "--order", "none"}));
   for (const char* name : {"fp16", "fp8", "left_out"})
     EXPECT_EQ(keep.at("mixed").at("tiles").at(name), 0) << name;
-  const json quick = expect_json(loglik(kAccuracy + Words{"--no-certificate"}));
+  const Json quick = expect_json(loglik(kAccuracy + Words{"--no-certificate"}));
   EXPECT_EQ(quick.at("certificate").at("probes"), 0);
   EXPECT_TRUE(quick.at("certificate").at("log_likelihood_error").is_null());
   const std::string page = path("r.html");
@@ -106,33 +106,33 @@ TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
 
 TEST_F(CliMixed, OfOtherVerbs) {
   const std::string model = fitted();
-  const json fit = expect_json(Words{"fit", data(), "--value", "z", "--smoothness", "0.5"} +
+  const Json fit = expect_json(Words{"fit", data(), "--value", "z", "--smoothness", "0.5"} +
                                kColumns + small_device() + kAccuracy);
   expect_mixed(fit.at("search").at("mixed"));
   EXPECT_EQ(fit.at("search").at("likelihood_in_fp64"), true);
   EXPECT_FALSE(fit.contains("mixed"));
   const Words at{"predict", model, data(), "-o", path("p.csv")};
-  const json exact = expect_json(at + small_device());
+  const Json exact = expect_json(at + small_device());
   const Table before = read_csv(path("p.csv"));
-  const json predicted = expect_json(at + small_device() + kAccuracy);
+  const Json predicted = expect_json(at + small_device() + kAccuracy);
   expect_mixed(predicted.at("mixed"));
   EXPECT_FALSE(exact.contains("certificate"));
   EXPECT_GT(predicted.at("certificate").at("variance_error").get<double>(), 0);
   const Table after = read_csv(path("p.csv"));
   for (std::size_t i = 0; i < 240; ++i)
     EXPECT_NEAR(before.column("mean")[i], after.column("mean")[i], 1e-8) << i;
-  const json crossval = expect_json(Words{"crossval", model} + small_device() + kAccuracy);
+  const Json crossval = expect_json(Words{"crossval", model} + small_device() + kAccuracy);
   expect_mixed(crossval.at("mixed"));
   EXPECT_GT(crossval.at("certificate").at("variance_error").get<double>(), 0);
   EXPECT_GT(crossval.at("certificate").at("mean_error").get<double>(), 0);
   EXPECT_EQ(crossval.at("crossval").at("rmse_error"), crossval.at("certificate").at("mean_error"));
-  const json field = expect_json(Words{"simulate", "--random", "240", "-o", path("f.csv")} +
+  const Json field = expect_json(Words{"simulate", "--random", "240", "-o", path("f.csv")} +
                                  kMixedModel + small_device() + kAccuracy);
   expect_mixed(field.at("mixed"));
 }
 
 TEST_F(CliMixed, HasADivergence) {
-  const json exact = expect_json(kl(kAccuracy));
+  const Json exact = expect_json(kl(kAccuracy));
   expect_mixed(exact.at("mixed"));
   EXPECT_EQ(exact.at("method"), "exact");
   EXPECT_EQ(exact.at("divergence_error"), 0);
@@ -140,14 +140,14 @@ TEST_F(CliMixed, HasADivergence) {
   EXPECT_GT(divergence, 0);
   const double difference = exact.at("log_determinant_difference").get<double>();
   EXPECT_EQ(exact.at("likelihood_difference_at_zero").get<double>(), std::abs(difference) / 2);
-  const json estimate = expect_json(kl(kAccuracy + Words{"--estimate", "--probes", "64"}));
+  const Json estimate = expect_json(kl(kAccuracy + Words{"--estimate", "--probes", "64"}));
   EXPECT_EQ(estimate.at("method"), "estimate");
   EXPECT_EQ(estimate.at("probes"), 64);
   EXPECT_NEAR(estimate.at("divergence").get<double>(), divergence,
               4 * estimate.at("divergence_error").get<double>());
   EXPECT_NEAR(estimate.at("log_determinant_difference").get<double>(), difference,
               estimate.at("log_determinant_error").get<double>());
-  const json other =
+  const Json other =
       expect_json(kl(kAccuracy + Words{"--estimate", "--probes", "64", "--seed", "9"}));
   EXPECT_NE(other.at("divergence"), estimate.at("divergence"));
   expect_pieces(expect_done(kl(kAccuracy)), {"divergence", "y = 0", "accuracy 0.0001 asked for"});

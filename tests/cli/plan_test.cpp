@@ -19,7 +19,7 @@ std::string bytes_in(const std::string& message) {
 }
 
 TEST(CliPlan, EmulatedMachine) {
-  const json object = expect_json({"plan", "cholesky", "--n", "3000", "--tile", "256", "--devices",
+  const Json object = expect_json({"plan", "cholesky", "--n", "3000", "--tile", "256", "--devices",
                                    "emulated:4", "--device-memory", "32MiB"});
   expect_run_fields(object, 3000);
   EXPECT_EQ(object.at("devices").size(), 4U);
@@ -32,22 +32,22 @@ TEST(CliPlan, EmulatedMachine) {
 TEST(CliPlan, TheTileThatIsChosenIsNamed) {
   const Words command{"plan", "cholesky", "--n", "9000", "--devices", "emulated:2"};
   const Words budget{"--device-memory", "64MiB"};
-  const json chosen = expect_json(command + budget);
+  const Json chosen = expect_json(command + budget);
   EXPECT_EQ(expect_json(command + budget + Words{"--tile", "auto"}).at("tile"), chosen.at("tile"));
   EXPECT_EQ(expect_json(command + budget + Words{"--tile", "700"}).at("tile"), 700);
   EXPECT_EQ(chosen.at("compute_queues"), 2);
-  const json one_queue = expect_json(command + budget + Words{"--threads", "1"});
+  const Json one_queue = expect_json(command + budget + Words{"--threads", "1"});
   EXPECT_EQ(one_queue.at("compute_queues"), 1);
   // Whatever the memory.
-  const json less = expect_json(command + Words{"--device-memory", "16MiB", "--reproducible"});
-  const json more = expect_json(command + Words{"--device-memory", "4GiB", "--reproducible"});
+  const Json less = expect_json(command + Words{"--device-memory", "16MiB", "--reproducible"});
+  const Json more = expect_json(command + Words{"--device-memory", "4GiB", "--reproducible"});
   EXPECT_EQ(less.at("tile"), more.at("tile"));
   EXPECT_GT(less.at("traffic").at("host_to_device_bytes"),
             more.at("traffic").at("host_to_device_bytes"));
 }
 
 TEST(CliPlan, AMillionUnknownsNeedNoHardware) {
-  const json object = expect_json({"plan", "cholesky", "--n", "1000000", "--tile", "16384",
+  const Json object = expect_json({"plan", "cholesky", "--n", "1000000", "--tile", "16384",
                                    "--devices", "emulated:4", "--device-memory", "64GiB"});
   expect_run_fields(object, 1'000'000);
   // Every element of the triangle is read and written at least once.
@@ -63,7 +63,7 @@ TEST(CliPlan, TheBudgetThatIsNamedWorks) {
   EXPECT_EQ(outcome.out, "");
   const std::string smallest = bytes_in(outcome.err);
   ASSERT_FALSE(smallest.empty()) << outcome.err;
-  const json object = expect_json(command + Words{smallest});
+  const Json object = expect_json(command + Words{smallest});
   EXPECT_LE(object.at("peak_device_bytes").get<std::int64_t>(), std::stoll(smallest));
   expect_refused(command + Words{std::to_string(std::stoll(smallest) - 1)}, 3, {smallest});
 }
@@ -96,7 +96,7 @@ TEST(CliPlan, TheHostMemoryThatIsNamedWorks) {
   // eleven diagonal tiles has a status of four numbers.
   EXPECT_EQ(needed, std::to_string(8 * (55 * 100 * 100 + 10 * 100 + 1 + 11 * 4)));
   const Outcome works = run_program(command + Words{needed});
-  EXPECT_EQ(json::parse(works.out).at("host_bytes"), std::stoll(needed));
+  EXPECT_EQ(Json::parse(works.out).at("host_bytes"), std::stoll(needed));
   expect_refused(command + Words{std::to_string(std::stoll(needed) - 1)}, 3, {needed});
 }
 
@@ -107,7 +107,7 @@ TEST(CliPlan, WritesWhatItSimulated) {
                    "--device-memory", "4MiB", "--trace", scratch.path("t.json"), "--report",
                    scratch.path("r.html")});
   expect_pieces(text, {"order 500", "floor", "peak memory", "predicted", scratch.path("t.json")});
-  EXPECT_FALSE(json::parse(slurp(scratch.path("t.json")), nullptr, false).is_discarded());
+  EXPECT_TRUE(json_of(slurp(scratch.path("t.json"))).is_object());
   EXPECT_NE(slurp(scratch.path("r.html")).find("simulated"), std::string::npos);
 }
 
@@ -141,10 +141,10 @@ TEST(CliPlan, OptionsThatMakeNoSense) {
 }
 
 TEST(CliInfo, NamesTheHost) {
-  const json object = expect_json({"info"});
+  const Json object = expect_json({"info"});
   EXPECT_EQ(object.at("version").get<std::string>().find_first_not_of("0123456789."),
             std::string::npos);
-  const json& host = object.at("backends").at(0);
+  const Json& host = object.at("backends").at(0);
   EXPECT_EQ(host.at("name"), "host");
   EXPECT_GT(host.at("devices").at(0).at("memory_bytes").get<std::int64_t>(), 0);
   EXPECT_TRUE(host.at("devices").at(0).at("numa_node").is_null()) << "a CPU lies on all of them";
@@ -153,7 +153,7 @@ TEST(CliInfo, NamesTheHost) {
 }
 
 TEST(CliInfo, NamesTheBlasOrWhatIsMissing) {
-  const json blas = expect_json({"info"}).at("blas");
+  const Json blas = expect_json({"info"}).at("blas");
   EXPECT_FALSE(blas.at("file").get<std::string>().empty());
   const std::string text = expect_done({"info"});
   expect_pieces(text, {blas.at("file").get<std::string>(), blas.at("kernels").get<std::string>()});
@@ -168,19 +168,19 @@ TEST(CliInfo, NamesTheBlasOrWhatIsMissing) {
 TEST(CliInfo, CalibratedRatesServeAPlan) {
   const Scratch scratch;
   const std::string rates = scratch.path("rates.json");
-  const json object = expect_json({"info", "--calibrate", "--devices", "host", "--device-memory",
+  const Json object = expect_json({"info", "--calibrate", "--devices", "host", "--device-memory",
                                    "64MiB", "-o", rates, "--tiles", "32,64"});
   EXPECT_GT(object.at("flops_per_second").get<double>(), 0.0);
   EXPECT_GE(object.at("kernels").size(), 8U);
   const Words plan{"plan", "cholesky", "--n", "1000", "--tile", "64", "--device-memory", "4MiB"};
   for (const std::string devices : {"host", "emulated:1"}) {
     const Words command = plan + Words{"--devices", devices};
-    const json measured = expect_json(command + Words{"--rates", rates});
-    const json nominal = expect_json(command);
+    const Json measured = expect_json(command + Words{"--rates", rates});
+    const Json nominal = expect_json(command);
     EXPECT_NE(measured.at("predicted_seconds"), nominal.at("predicted_seconds"));
     EXPECT_EQ(measured.at("flops"), nominal.at("flops"));
   }
-  EXPECT_EQ(object.at("device_flops_per_second"), json::array({object.at("flops_per_second")}));
+  EXPECT_EQ(object.at("device_flops_per_second"), Json::array({object.at("flops_per_second")}));
   // Devices that can copy from each other do.
   EXPECT_EQ(object.at("device_to_device_bytes_per_second"), 0.0);
   std::string text = slurp(rates);
@@ -189,8 +189,8 @@ TEST(CliInfo, CalibratedRatesServeAPlan) {
   text.replace(text.find("null", text.find(none)), 4,
                R"({"bytes_per_second": 1e15, "latency_seconds": 0})");
   const Words two = plan + Words{"--devices", "emulated:2"};
-  const json apart = expect_json(two + Words{"--rates", rates});
-  const json linked = expect_json(two + Words{"--rates", scratch.put("linked.json", text)});
+  const Json apart = expect_json(two + Words{"--rates", rates});
+  const Json linked = expect_json(two + Words{"--rates", scratch.put("linked.json", text)});
   EXPECT_EQ(apart.at("traffic").at("device_to_device_bytes"), 0);
   EXPECT_GT(linked.at("traffic").at("device_to_device_bytes").get<std::int64_t>(), 0);
   expect_run_fields(linked, 1000);
@@ -206,8 +206,8 @@ TEST(CliInfo, CalibratedRatesServeAPlan) {
 TEST(CliBench, WithAndWithoutAPeer) {
   const Words command =
       Words{"bench", "cholesky", "--n", "256,300", "--repeats", "1"} + small_device();
-  const json alone = expect_json(command);
-  const json beside = expect_json(command + Words{"--peer", "openblas"});
+  const Json alone = expect_json(command);
+  const Json beside = expect_json(command + Words{"--peer", "openblas"});
   ASSERT_EQ(alone.at("results").size(), 2U);
   ASSERT_EQ(beside.at("results").size(), 2U);
   for (const std::size_t i : {0U, 1U}) {
@@ -224,11 +224,11 @@ TEST(CliBench, EveryPolicyInOneRun) {
   const Words command =
       Words{"bench", "cholesky", "--n", "300", "--tile", "50", "--repeats", "1", "--policies"} +
       Words{"all", "--device-memory", "200KiB"};
-  const nlohmann::json results = expect_json(command).at("results");
+  const Json results = expect_json(command).at("results");
   ASSERT_EQ(results.size(), 6U);
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
-  for (const nlohmann::json& row : results) {
-    const nlohmann::json& traffic = row.at("traffic");
+  for (const Json& row : results) {
+    const Json& traffic = row.at("traffic");
     std::int64_t bytes = 0;
     for (const auto& [link, value] : traffic.items()) {
       bytes += value.get<std::int64_t>();
@@ -258,11 +258,11 @@ TEST(CliBench, InCoreWithAPeerInTheSameMemory) {
   const Words command{"bench",     "cholesky",   "--in-core",  "--n",      "64,150",
                       "--repeats", "2",          "--peer",     "openblas", "--gemm-seconds",
                       "0.01",      "--variants", "left,right", "--report", page};
-  const json object = expect_json(command + small_device());
+  const Json object = expect_json(command + small_device());
   EXPECT_GT(object.at("gemm").at("flops_per_second").get<double>(), 0.0);
   ASSERT_EQ(object.at("results").size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
-    const json& row = object.at("results").at(i);
+    const Json& row = object.at("results").at(i);
     EXPECT_EQ(row.at("n"), i < 2 ? 64 : 150);
     EXPECT_EQ(row.at("variant"), i % 2 == 0 ? "left" : "right");
     EXPECT_EQ(row.at("all_seconds").size(), 2U);
@@ -289,11 +289,11 @@ TEST(CliBench, InCoreOnAnyOfTheMatrices) {
       Words{"bench", "cholesky", "--in-core", "--n", "90", "--repeats", "1"} + small_device();
   EXPECT_EQ(expect_json(command).at("matrix"), "random");
   EXPECT_FALSE(expect_json(command + Words{"--matrix", "random"}).contains("condition"));
-  const json graded = expect_json(command + Words{"--matrix", "graded", "--condition", "1e14"});
+  const Json graded = expect_json(command + Words{"--matrix", "graded", "--condition", "1e14"});
   EXPECT_EQ(graded.at("matrix"), "graded");
   EXPECT_EQ(graded.at("condition"), 1e14);
   EXPECT_LT(graded.at("results").at(0).at("residual").get<double>(), 1e-14);
-  const json matern = expect_json(command + Words{"--matrix", "matern", "--smoothness", "1.5"});
+  const Json matern = expect_json(command + Words{"--matrix", "matern", "--smoothness", "1.5"});
   EXPECT_EQ(matern.at("matrix"), "matern");
   EXPECT_EQ(matern.at("smoothness"), 1.5);
   EXPECT_LT(matern.at("results").at(0).at("residual").get<double>(), 1e-14);
@@ -309,37 +309,38 @@ TEST(CliBench, InCoreOnAnyOfTheMatrices) {
 
 TEST(CliBench, Qr) {
   const Words command{"bench", "qr", "--devices", "host", "--m", "3000", "--n", "5,12"};
-  const json object = expect_json(command + Words{"--repeats", "2"});
+  const Json object = expect_json(command + Words{"--repeats", "2"});
   EXPECT_EQ(object.at("benchmark"), "qr");
   EXPECT_EQ(object.at("m"), 3000);
   constexpr std::size_t kRows = 19;  // fourteen kernels and five whole calls
   ASSERT_EQ(object.at("results").size(), 2 * kRows);
   for (std::size_t i = 0; i < 2 * kRows; ++i) {
-    const json& row = object.at("results").at(i);
-    const json& read = object.at("results").at(i / kRows * kRows);
+    const Json& row = object.at("results").at(i);
+    const Json& read = object.at("results").at(i / kRows * kRows);
     EXPECT_EQ(row.at("n"), i < kRows ? 5 : 12);
     EXPECT_EQ(row.at("all_seconds").size(), 2U);
     EXPECT_DOUBLE_EQ(row.at("times_read").get<double>(),
                      row.at("seconds").get<double>() / read.at("seconds").get<double>());
   }
   expect_pieces(expect_done(command), {"3000 rows", "times read", "gram dd", "solve"});
-  const json bare =
+  const Json bare =
       expect_json(command + Words{"--repeats", "1", "--methods", "cholqr2", "--no-verify"});
-  EXPECT_TRUE(object.at("verify"));
-  EXPECT_FALSE(bare.at("verify"));
-  EXPECT_LT(bare.at("results").back().at("orthogonality"), 1e-14);  // it is told all the same
+  const Json& last = bare.at("results").at(bare.at("results").size() - 1);
+  EXPECT_EQ(object.at("verify"), true);
+  EXPECT_EQ(bare.at("verify"), false);
+  EXPECT_LT(last.at("orthogonality").get<double>(), 1e-14);  // it is told all the same
   expect_refused({"bench", "qr", "--devices", "host", "--m", "3", "--n", "4"}, 2, {"4 columns"});
 }
 
 TEST(CliBench, Covariance) {
   const Words command{"bench", "covariance", "--devices", "host", "--n", "65", "--repeats", "3"};
-  const json object = expect_json(command);
+  const Json object = expect_json(command);
   EXPECT_EQ(object.at("benchmark"), "covariance");
   EXPECT_EQ(object.at("n"), 65);
   const double copy = object.at("copy_bytes_per_second").get<double>();
   ASSERT_EQ(object.at("results").size(), 10U);
   for (std::size_t i = 0; i < 10; ++i) {
-    const json& row = object.at("results").at(i);
+    const Json& row = object.at("results").at(i);
     const double bytes = i < 5 ? 8 : 4;
     EXPECT_EQ(row.at("precision"), i < 5 ? "fp64" : "fp32");
     EXPECT_EQ(row.at("smoothness"), (std::array{0.5, 1.5, 2.5, 1.0, 0.7}[i % 5]));
@@ -366,10 +367,10 @@ TEST(CliBench, ABatchInCore) {
   const Words command{"bench",     "cholesky",    "--in-core", "--n", "32,33",
                       "--repeats", "1",           "--batch",   "20",  "--peer",
                       "openblas",  "--precision", "fp32"};
-  const json object = expect_json(command + small_device());
+  const Json object = expect_json(command + small_device());
   EXPECT_EQ(object.at("benchmark"), "potrf_batched");
   ASSERT_EQ(object.at("results").size(), 2U);
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     EXPECT_EQ(row.at("count"), 20);
     EXPECT_LT(row.at("residual").get<double>(), 1e-5);
     EXPECT_GT(row.at("peer").at("seconds").get<double>(), 0.0);
@@ -394,10 +395,10 @@ TEST(CliBench, TheHostHasNothingToTune) {
   const Scratch scratch;
   const std::string table = scratch.path("t.json");
   const Words command{"bench", "potf2", "--n", "64,100", "--repeats", "1"};
-  const json object =
+  const Json object =
       expect_json(command + small_device() + Words{"--tune", "-o", table, "--peer"});
   ASSERT_EQ(object.at("results").size(), 2U);
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     EXPECT_EQ(row.at("measurements").size(), 1U);
     EXPECT_EQ(row.at("best").at("variant"), "auto");
     EXPECT_GT(row.at("best").at("flops_per_second").get<double>(), 0.0);
@@ -415,22 +416,22 @@ TEST(CliBench, SmallOrdersAndTheirShareOfTheWhole) {
   const Scratch scratch;
   const std::string page = scratch.path("p.html");
   const Words command{"bench", "potf2", "--n", "64", "--repeats", "1", "--devices", "host"};
-  const json object = expect_json(
+  const Json object = expect_json(
       command + Words{"--device-memory", "16MiB", "--share-of", "300,64", "--report", page});
-  const json& small = object.at("small");
+  const Json& small = object.at("small");
   ASSERT_EQ(small.size(), 5U);
   std::map<std::int64_t, double> seconds;
-  for (const json& order : small) {
-    seconds[order.at("n")] = order.at("seconds");
+  for (const Json& order : small) {
+    seconds[order.at("n").get<std::int64_t>()] = order.at("seconds").get<double>();
     EXPECT_GT(order.at("seconds").get<double>(), 0.0);
   }
   EXPECT_EQ(seconds.begin()->first, 64);
   EXPECT_EQ(seconds.rbegin()->first, 1024);
-  const json& whole = object.at("share_of").at(0);
+  const Json& whole = object.at("share_of").at(0);
   EXPECT_EQ(whole.at("n"), 300);
-  const json& bounds = whole.at("upper_bounds");
+  const Json& bounds = whole.at("upper_bounds");
   ASSERT_EQ(bounds.size(), 3U);  // 512 is no block of 300
-  for (const json& bound : bounds) {
+  for (const Json& bound : bounds) {
     const auto nb = bound.at("nb").get<std::int64_t>();
     const double sum = 300 * seconds.at(nb) / static_cast<double>(nb);
     EXPECT_NEAR(bound.at("seconds").get<double>(), sum, 1e-12 * sum);
@@ -440,7 +441,7 @@ TEST(CliBench, SmallOrdersAndTheirShareOfTheWhole) {
   EXPECT_TRUE(object.at("share_of").at(1).at("upper_bounds").empty());
   expect_pieces(slurp(page), {"small order", "upper bound", "n = 300"});
   const Words tight = command + Words{"--device-memory", "4MiB"};
-  const json fits = expect_json(tight);
+  const Json fits = expect_json(tight);
   EXPECT_EQ(fits.at("small").size(), 4U);  // 1024 takes 8 MiB
   EXPECT_FALSE(fits.contains("share_of"));
   expect_pieces(expect_done(tight + Words{"--share-of", "200"}), {"n = 200", "upper bound"});

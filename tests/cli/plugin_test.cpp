@@ -19,7 +19,7 @@ class CliPlugin : public testing::Test {
     const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     const std::string file = folder / ("libfake_backend_" + plugin + ".so");
     setenv("STRATA_CUDA_BACKEND", file.c_str(), 1);
-    const json info = expect_json({"info"});
+    const Json info = expect_json({"info"});
     EXPECT_EQ(info.at("backends").size(), 1U) << "the host alone";
     const auto text = info.at("cuda").get<std::string>();
     expect_pieces(text, {file});
@@ -50,7 +50,7 @@ TEST_F(CliPlugin, OfBeforeVersionsIsNotUsed) {
 }
 
 TEST_F(CliPlugin, AVersionNamesTheProjectAndTheInterface) {
-  const json info = expect_json({"info"});
+  const Json info = expect_json({"info"});
   const std::size_t plus = kOwn.find('+');
   ASSERT_NE(plus, std::string::npos) << kOwn;
   EXPECT_EQ(kOwn.substr(0, plus), info.at("version"));

@@ -16,10 +16,10 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/random.hpp"
 #include "strata/io.hpp"
 #include "tests/io/scratch.hpp"
@@ -28,7 +28,6 @@ extern char** environ;  // NOLINT
 
 namespace strata::test {
 
-using nlohmann::json;
 using Words = std::vector<std::string>;
 
 struct Outcome {
@@ -119,6 +118,15 @@ class Program {
   std::array<pollfd, 2> pipes_{pollfd{-1, 0, 0}, pollfd{-1, 0, 0}};
 };
 
+/// Null where the text is no JSON.
+inline Json json_of(const std::string& text) {
+  try {
+    return Json::parse(text);
+  } catch (const JsonError&) {
+    return nullptr;
+  }
+}
+
 inline Outcome run_program(const Words& words, const std::string& file = STRATA_CLI) {
   return Program(words, file).finish();
 }
@@ -137,9 +145,9 @@ inline std::string expect_done(const Words& words) {
 }
 
 /// The same with --json: exactly one object on standard output.
-inline json expect_json(const Words& words) {
+inline Json expect_json(const Words& words) {
   const std::string text = expect_done(words + Words{"--json"});
-  const json object = json::parse(text, nullptr, false);
+  const Json object = json_of(text);
   EXPECT_TRUE(object.is_object()) << text;
   return object;
 }
@@ -167,7 +175,7 @@ inline void expect_refused(const Words& words, int status, const Words& pieces) 
 }
 
 /// The fields that every verb with a factorization promises, consistent with one another.
-inline void expect_run_fields(const json& object, std::int64_t n) {
+inline void expect_run_fields(const Json& object, std::int64_t n) {
   const Words links{"host_to_device_bytes", "device_to_host_bytes", "device_to_device_bytes",
                     "storage_read_bytes", "storage_write_bytes"};
   EXPECT_EQ(object.at("n"), n);

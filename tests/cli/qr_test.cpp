@@ -31,11 +31,11 @@ TEST_F(CliQr, WritesQAndRAndSaysWhatItFound) {
   const Outcome outcome =
       strata({"qr", path("V.npy"), "-o", path("Q.npy"), "--r", path("R.npy"), "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const json object = json::parse(outcome.out);
+  const Json object = Json::parse(outcome.out);
   EXPECT_EQ(object["qr"]["rank"], 5);
-  EXPECT_EQ(object["qr"]["dependent_columns"], json::array({4}));
-  EXPECT_TRUE(object["qr"]["ok"]);
-  EXPECT_TRUE(object["qr"]["orthogonality_measured"]);
+  EXPECT_EQ(object["qr"]["dependent_columns"], Json::array({4}));
+  EXPECT_EQ(object["qr"]["ok"], true);
+  EXPECT_EQ(object["qr"]["orthogonality_measured"], true);
   EXPECT_LE(object["qr"]["orthogonality"].get<double>(), 1e-14);
   EXPECT_EQ(object["traffic"]["host_to_device_bytes"],
             object["planned_traffic"]["host_to_device_bytes"]);
@@ -73,8 +73,8 @@ TEST_F(CliQr, FormsWideSumsByWhatItIsTold) {
     const Outcome outcome =
         strata({"qr", path("V.npy"), "--r", path(sums + ".npy"), "--wide-sums", sums, "--json"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    const json object = json::parse(outcome.out);
-    EXPECT_EQ(object["qr"]["dependent_columns"], json::array({4})) << sums;
+    const Json object = Json::parse(outcome.out);
+    EXPECT_EQ(object["qr"]["dependent_columns"], Json::array({4})) << sums;
     EXPECT_LE(object["qr"]["orthogonality"].get<double>(), 1e-14) << sums;
     const Outcome solved =
         strata({"lstsq", path("V.npy"), path("V.npy"), "-o", path("x.npy"), "--wide-sums", sums});
@@ -134,9 +134,8 @@ TEST_F(CliQr, StreamsFromFileToFile) {
                               path("L.npy") + " -o " + path("Q.npy") + " --r " + path("R.npy") +
                               " --devices host:1 --device-memory 4MiB --json > " + path("out.json");
   ASSERT_EQ(std::system(command.c_str()), 0);
-  std::ifstream text(path("out.json"));
-  const json object = json::parse(text);
-  EXPECT_EQ(object["qr"]["dependent_columns"], json::array({3}));
+  const Json object = Json::parse(slurp(path("out.json")));
+  EXPECT_EQ(object["qr"]["dependent_columns"], Json::array({3}));
   for (const char* link : {"host_to_device_bytes", "device_to_host_bytes"})
     EXPECT_EQ(object["traffic"][link], object["planned_traffic"][link]);
   const NpyFile file(path("Q.npy"));
@@ -155,7 +154,7 @@ TEST_F(CliQr, FindsRAloneInOneReading) {
   write_npy(path("V.npy"), std::as_const(v).view());
   const Outcome outcome = strata({"qr", path("V.npy"), "--r-only", "--r", path("R.npy"), "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const json object = json::parse(outcome.out);
+  const Json object = Json::parse(outcome.out);
   EXPECT_EQ(object["qr"]["rank"], 6);
   EXPECT_EQ(object["qr"]["passes"], 1);
   EXPECT_TRUE(object["qr"]["orthogonality"].is_null());
@@ -179,7 +178,7 @@ TEST_F(CliQr, FindsRAloneInOneReading) {
 TEST_F(CliQr, TakesSketchesBySeedAndAToleranceForRank) {
   const Outcome first = strata({"qr", path("V.npy"), "--method", "tsqr", "--json"});
   ASSERT_EQ(first.status, 0) << first.err;
-  EXPECT_EQ(json::parse(first.out)["qr"]["numerical_rank"], 5);
+  EXPECT_EQ(Json::parse(first.out)["qr"]["numerical_rank"], 5);
   EXPECT_EQ(strata({"qr", path("V.npy"), "--seed", "300000000"}).status, 2);
   EXPECT_EQ(strata({"qr", path("V.npy"), "--rank-tolerance", "2"}).status, 2);
   // Methods that know nothing of these say so.
@@ -191,7 +190,7 @@ TEST_F(CliQr, TakesSketchesBySeedAndAToleranceForRank) {
   EXPECT_EQ(strata({"qr", path("V.npy"), "--method", "tsqr", "--dependent", "fill"}).status, 0);
   const Outcome near = strata({"qr", path("V.npy"), "--rank-tolerance", "1e-12", "--json"});
   ASSERT_EQ(near.status, 0) << near.err;
-  EXPECT_EQ(json::parse(near.out)["qr"]["rank"], 5);
+  EXPECT_EQ(Json::parse(near.out)["qr"]["rank"], 5);
 }
 
 TEST_F(CliQr, PlansWithoutData) {
@@ -199,14 +198,14 @@ TEST_F(CliQr, PlansWithoutData) {
   const Outcome outcome =
       run_program(Words{"plan", "qr", "--m", "1e8", "--n", "20", "--json"} + emulated);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const json object = json::parse(outcome.out);
+  const Json object = Json::parse(outcome.out);
   EXPECT_EQ(object["rows"], 100000000);
   EXPECT_GE(object["planned_traffic"]["host_to_device_bytes"].get<std::int64_t>(), 16000000000);
   EXPECT_GT(object["predicted_seconds"].get<double>(), 0);
   const Outcome alone =
       run_program(Words{"plan", "qr", "--m", "1e8", "--n", "20", "--r-only", "--json"} + emulated);
   ASSERT_EQ(alone.status, 0) << alone.err;
-  EXPECT_LE(json::parse(alone.out)["planned_traffic"]["device_to_host_bytes"].get<std::int64_t>(),
+  EXPECT_LE(Json::parse(alone.out)["planned_traffic"]["device_to_host_bytes"].get<std::int64_t>(),
             1 << 20);
   EXPECT_EQ(run_program(Words{"plan", "qr", "--m", "1.5", "--n", "20"} + emulated).status, 2);
   EXPECT_EQ(run_program(Words{"plan", "qr", "--m", "10", "--n", "20"} + emulated).status, 2);
@@ -262,7 +261,7 @@ TEST_F(CliQr, LstsqSolvesAndNamesItsBound) {
       strata({"lstsq", path("V.npy"), path("b.npy"), "-o", path("x.npy"), "--json"});
   ASSERT_EQ(outcome.status, 1) << outcome.err;  // a column depends on others
   expect_complaint(outcome, 1, {"column 4 of A (counted from 0) depends on", "x is one of many"});
-  const json object = json::parse(outcome.out);
+  const Json object = Json::parse(outcome.out);
   EXPECT_EQ(object["lstsq"]["rank"], 5);
   EXPECT_LE(object["lstsq"]["error_bound"].get<double>(), 1e-14);
   const DenseMatrix<double> x = read_dense(path("x.npy"));
@@ -284,7 +283,7 @@ TEST_F(CliQr, LstsqSolvesAndNamesItsBound) {
   EXPECT_NEAR(of_r / of_v, 1, 1e-14);
   const Outcome in_json = strata({"lstsq", path("V.npy"), path("b.npy"), "--json"});
   ASSERT_EQ(in_json.status, 1) << in_json.err;
-  EXPECT_EQ(json::parse(in_json.out)["lstsq"]["x"].get<std::vector<double>>(), x.values);
+  EXPECT_EQ(Json::parse(in_json.out)["lstsq"]["x"].get<std::vector<double>>(), x.values);
   EXPECT_EQ(strata({"lstsq", path("V.npy"), path("b.npy"), "--r", path("R.csv")}).status, 2);
 }
 
@@ -323,7 +322,7 @@ TEST_F(CliQr, AnXThatLeavesTheRangeIsStatusOne) {
   const Outcome outcome = strata({"lstsq", path("a.npy"), path("b.npy"), "--json"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("leave the range"), std::string::npos) << outcome.err;
-  const json told = json::parse(outcome.out)["lstsq"];
+  const Json told = Json::parse(outcome.out)["lstsq"];
   EXPECT_EQ(told["ok"], false);
   EXPECT_TRUE(told["error_bound"].is_null());
 }

@@ -43,7 +43,7 @@ class CliReading : public testing::Test {
     return Words{"predict", path("m.json"), path(file), "-o", path("p.csv")} + small_device() +
            more;
   }
-  static json likelihood(const Words& words) { return expect_json(words).at("log_likelihood"); }
+  static Json likelihood(const Words& words) { return expect_json(words).at("log_likelihood"); }
   Scratch scratch;
 };
 
@@ -56,7 +56,7 @@ TEST_F(CliReading, RowsWithoutAValueAreLeftOutAndCounted) {
                  {"data row 1 (line 2)", "column 'x'", "'NA'", "--missing drop"});
   // The time is not asked for: three rows, not four.
   (void)scratch.put("kept.csv", text + "0.3,0.2,,2\n");
-  const json object = expect_json(loglik("holes.csv", {"--missing", "drop"}));
+  const Json object = expect_json(loglik("holes.csv", {"--missing", "drop"}));
   EXPECT_EQ(object.at("missing_rows"), 3);
   EXPECT_EQ(object.at("n"), 31);
   EXPECT_EQ(object.at("log_likelihood"), likelihood(loglik("kept.csv")));
@@ -82,15 +82,15 @@ TEST_F(CliReading, PlacesWithoutAValueArePredicted) {
   (void)scratch.put("bare.csv", "x,y\n0.5,0.5\n0.6,0.6\n");
   expect_pieces(expect_done(predict("empty.csv")), {"2 predictions", "no value to score against"});
   const std::string empty = slurp(path("p.csv"));
-  const json bare = expect_json(predict("bare.csv"));
+  const Json bare = expect_json(predict("bare.csv"));
   EXPECT_EQ(slurp(path("p.csv")), empty);
   EXPECT_FALSE(bare.contains("holdout"));
   EXPECT_FALSE(expect_json(predict("empty.csv")).contains("holdout"));
-  const json some = expect_json(predict("some.csv"));
+  const Json some = expect_json(predict("some.csv"));
   EXPECT_EQ(read_csv(path("p.csv")).rows(), 3);
   EXPECT_EQ(some.at("predictions"), 3);
   // Products with another number of places round otherwise.
-  const json known = expect_json(predict("known.csv")).at("holdout");
+  const Json known = expect_json(predict("known.csv")).at("holdout");
   EXPECT_EQ(some.at("holdout").at("observations"), known.at("observations"));
   for (const char* score : {"rmse", "mae", "crps", "coverage95"}) {
     const double expected = known.at(score).get<double>();
@@ -99,7 +99,7 @@ TEST_F(CliReading, PlacesWithoutAValueArePredicted) {
   expect_pieces(expect_done(predict("some.csv")), {"at 2 places"});
   (void)scratch.put("nowhere.csv", "x,y\n0.5,\n0.6,0.6\n");
   expect_refused(predict("nowhere.csv"), 3, {"column 'y'", "--missing drop"});
-  const json dropped = expect_json(predict("nowhere.csv", {"--missing", "drop"}));
+  const Json dropped = expect_json(predict("nowhere.csv", {"--missing", "drop"}));
   EXPECT_EQ(dropped.at("predictions"), 1);
   EXPECT_EQ(dropped.at("missing_rows"), 1);
 }
@@ -112,7 +112,7 @@ TEST_F(CliReading, DatesAreDaysSince1970) {
   }
   (void)scratch.put("dates.csv", dates);
   const Words time{"--time", "when", "--time-scale", "0.1"};
-  const json object = expect_json(loglik("dates.csv", time));
+  const Json object = expect_json(loglik("dates.csv", time));
   EXPECT_EQ(object.at("log_likelihood"), likelihood(loglik("plain.csv", time)));
   EXPECT_EQ(object.at("times"), "days since 1970-01-01");
   EXPECT_FALSE(expect_json(loglik("plain.csv", time)).contains("times"));
@@ -155,7 +155,7 @@ TEST_F(CliReading, AShareIsThatManyRows) {
   std::set<std::vector<double>> drawn;
   for (const char* seed : {"1", "2", "3", "1"}) {
     for (const auto& [share, held] : {std::pair("0.1", 11), {"0.25", 26}, {"0.5", 53}, {"0", 0}}) {
-      const json object = expect_json(loglik("many.csv", {"--holdout", share, "--seed", seed}));
+      const Json object = expect_json(loglik("many.csv", {"--holdout", share, "--seed", seed}));
       EXPECT_EQ(object.at("n"), 105 - held) << share;
     }
     expect_done(
@@ -168,7 +168,7 @@ TEST_F(CliReading, AShareIsThatManyRows) {
 
 TEST_F(CliReading, FormatsOfOtherProgramsGiveTheSameLikelihood) {
   std::string text = slurp(path("plain.csv"));
-  const json expected = likelihood(loglik("plain.csv"));
+  const Json expected = likelihood(loglik("plain.csv"));
   std::string other = "# exported\n" + text + "  \n";
   std::replace(other.begin(), other.end(), ',', ';');
   std::replace(other.begin(), other.end(), '.', ',');

@@ -77,7 +77,7 @@ TEST_F(CliSchur, IsWhatEliminationLeaves) {
   for (const std::int64_t count : {1, 2, 5, 64, 65}) {
     SCOPED_TRACE(count);
     const Rows kept = scattered(a.rows, count);
-    const json j = expect_json(schur(joined(kept, ",")));
+    const Json j = expect_json(schur(joined(kept, ",")));
     expect_complement("S.npy", kept);
     EXPECT_EQ(j.at("n"), a.rows);
     EXPECT_EQ(j.at("kept"), count);
@@ -97,7 +97,7 @@ TEST_F(CliSchur, IsWhatEliminationLeaves) {
 /// det A = det A_RR · det S.
 TEST_F(CliSchur, SplitsTheDeterminant) {
   const Rows kept = scattered(a.rows, 17);
-  const json j = expect_json(schur(joined(kept, ",")));
+  const Json j = expect_json(schur(joined(kept, ",")));
   const DenseMatrix<double> s = read_dense(path("S.npy"));
   const DenseOracle whole(dense_of(a), a.rows);
   const DenseOracle left(s.values, s.rows);
@@ -137,7 +137,7 @@ TEST_F(CliSchur, ShiftsAndOrdersAndReports) {
                                                 path("r.html"), "--shift", "0.5"}),
                 {"eliminated 201 of 210 rows", "shift", "log determinant", "planned",
                  "Schur complement of order 9 written to " + path("S.npy")});
-  EXPECT_GT(json::parse(slurp(path("t.json")), nullptr, false).at("traceEvents").size(), 2U);
+  EXPECT_GT(json_of(slurp(path("t.json"))).at("traceEvents").size(), 2U);
   expect_pieces(slurp(path("r.html")), {"Schur complement of order 9", "201 of 210", "host:0"});
   // A dense file has the same numbers.
   expect_done(schur(keep));
@@ -151,7 +151,7 @@ TEST_F(CliSchur, ShiftsAndOrdersAndReports) {
 TEST_F(CliSchur, AllRowsLeaveTheMatrix) {
   Rows kept(at(a.rows));
   std::iota(kept.rbegin(), kept.rend(), 0);
-  const json j = expect_json(schur(joined(kept, ",")) + Words{"--shift", "2"});
+  const Json j = expect_json(schur(joined(kept, ",")) + Words{"--shift", "2"});
   EXPECT_EQ(j.at("eliminated"), 0);
   EXPECT_EQ(j.at("factor").at("log_determinant"), 0);
   const DenseMatrix<double> s = read_dense(path("S.npy"));
@@ -172,7 +172,7 @@ TEST_F(CliSchur, OnlyWhatIsEliminatedHasToBeDefinite) {
   refuse(schur("3,150"), 1, {"what is eliminated is not positive", "row 77", "--shift"});
   const Outcome outcome = run_program(schur("3,150") + Words{"--shift", "1", "--json"});
   expect_complaint(outcome, 1, {"eliminated + 1 I", "row 77"});
-  const json j = json::parse(outcome.out, nullptr, false);
+  const Json j = json_of(outcome.out);
   EXPECT_EQ(j.at("factor").at("ok"), false);
   EXPECT_EQ(j.at("factor").at("first_bad_pivot"), 77);
   EXPECT_LE(j.at("factor").at("bad_pivot").get<double>(), -2.0);

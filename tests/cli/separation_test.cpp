@@ -65,13 +65,13 @@ TEST_F(CliSeparation, OptionsReachTheLikelihood) {
 }
 
 TEST_F(CliSeparation, ParametersAreSaidOnlyWhereTheyAreNotPlain) {
-  const json plain = expect_json(loglik({"--distance", "euclidean"})).at("parameters");
+  const Json plain = expect_json(loglik({"--distance", "euclidean"})).at("parameters");
   EXPECT_EQ(plain.size(), 4U);
-  const json all =
+  const Json all =
       expect_json(loglik({"--time", "hour", "--time-scale", "2", "--anisotropy", "0.5,30"}))
           .at("parameters");
-  EXPECT_EQ(all.at("anisotropy"), json::parse(R"({"ratio": 0.5, "angle": 30})"));
-  EXPECT_EQ(all.at("time"), json::parse(R"({"scale": 2, "smoothness": 1, "interaction": 0})"));
+  EXPECT_EQ(all.at("anisotropy"), Json::parse(R"({"ratio": 0.5, "angle": 30})"));
+  EXPECT_EQ(all.at("time"), Json::parse(R"({"scale": 2, "smoothness": 1, "interaction": 0})"));
   EXPECT_EQ(expect_json(loglik({"--distance", "great-circle"})).at("parameters").at("distance"),
             "great-circle");
 }
@@ -85,7 +85,7 @@ TEST_F(CliSeparation, FitModelPredict) {
        {"x", "y", "height", "hour"}}};
   for (const auto& [options, coordinates] : cases) {
     SCOPED_TRACE(options[1]);
-    const json fitted =
+    const Json fitted =
         expect_json(verb("fit", options + Words{"--smoothness", "0.5", "--holdout", "0.3", "-o",
                                                 path("m.json"), "--predictions", path("p.csv"),
                                                 "--report", path("r.html"), "--grid", "30"}));
@@ -93,8 +93,8 @@ TEST_F(CliSeparation, FitModelPredict) {
     for (const char* name : {"v", "mean", "standard_error", "process_standard_error"})
       names.push_back(name);
     EXPECT_EQ(read_csv(path("p.csv")).names(), names);
-    EXPECT_EQ(json::parse(slurp(path("m.json"))).at("format"), "strata model 2");
-    const json predicted = expect_json(
+    EXPECT_EQ(Json::parse(slurp(path("m.json"))).at("format"), "strata model 2");
+    const Json predicted = expect_json(
         Words{"predict", path("m.json"), path("p.csv"), "-o", path("q.csv")} + small_device());
     EXPECT_EQ(predicted.at("parameters"), fitted.at("parameters"));
     EXPECT_EQ(predicted.at("holdout"), fitted.at("holdout"));
@@ -123,7 +123,7 @@ TEST_F(CliSeparation, AFitEstimatesWhatOfTimeIsNotGiven) {
   some.z = {};
   const auto expected = [&] { return *fit(some, values, options).parameters.separation.time; };
   TimeParameters best = expected();
-  json got = of_time({});
+  Json got = of_time({});
   EXPECT_NEAR(got.at("scale").get<double>(), best.scale, 1e-9 * best.scale);
   EXPECT_NEAR(got.at("smoothness").get<double>(), best.smoothness, 1e-9);
   EXPECT_NEAR(got.at("interaction").get<double>(), best.interaction, 1e-9);
@@ -134,26 +134,26 @@ TEST_F(CliSeparation, AFitEstimatesWhatOfTimeIsNotGiven) {
   EXPECT_EQ(got.at("scale"), 2);
   EXPECT_EQ(got.at("interaction"), 0.25);
   EXPECT_NEAR(got.at("smoothness").get<double>(), best.smoothness, 1e-9);
-  const json sphere = of_time({"--distance", "great-circle"});
+  const Json sphere = of_time({"--distance", "great-circle"});
   EXPECT_EQ(sphere.at("interaction"), 0) << "there is no other on the sphere";
 }
 
 TEST_F(CliSeparation, AFitEstimatesAnAnisotropyIfItIsAskedTo) {
   const Words all{"--time", "hour", "--z", "height"};
-  const json fitted = expect_json(
+  const Json fitted = expect_json(
       verb("fit", {"--smoothness", "0.5", "--anisotropy", "estimate", "--time", "hour",
                    "--interaction", "0", "--report", path("r.html"), "-o", path("m.json")}));
-  const json& parameters = fitted.at("parameters");
-  const json& errors = fitted.at("standard_errors");
+  const Json& parameters = fitted.at("parameters");
+  const Json& errors = fitted.at("standard_errors");
   EXPECT_LT(parameters.at("anisotropy").at("ratio").get<double>(), 1);
   for (const char* name : {"ratio", "angle"}) EXPECT_TRUE(errors.at("anisotropy").contains(name));
   for (const char* name : {"scale", "smoothness", "interaction"})
     EXPECT_TRUE(errors.at("time").contains(name));
   EXPECT_TRUE(errors.at("time").at("interaction").is_null()) << "it is held";
-  EXPECT_EQ(json::parse(slurp(path("m.json"))).at("parameters"), parameters);
+  EXPECT_EQ(Json::parse(slurp(path("m.json"))).at("parameters"), parameters);
   expect_pieces(slurp(path("r.html")),
                 {"Time scale", "Anisotropy ratio", "time smoothness", "interaction = 0"});
-  const json turned = expect_json(verb("fit", soon({"--anisotropy", "0.5,estimate"})));
+  const Json turned = expect_json(verb("fit", soon({"--anisotropy", "0.5,estimate"})));
   EXPECT_EQ(turned.at("parameters").at("anisotropy").at("ratio"), 0.5);
   expect_pieces(expect_done(verb("fit", soon({"--anisotropy", "estimate,20"}))),
                 {"    ratio", "    angle        20\n"});
@@ -170,20 +170,20 @@ TEST_F(CliSeparation, ModelsThatDoNotHoldTogether) {
   const Words fit{"--smoothness", "0.5", "--time", "hour",
                   "--time-scale", "2",   "-o",     path("m.json")};
   expect_done(verb("fit", fit));
-  const json model = json::parse(slurp(path("m.json")));
-  const auto refuse = [&](const std::function<void(json&)>& change) {
-    json bad = model;
+  const Json model = Json::parse(slurp(path("m.json")));
+  const auto refuse = [&](const std::function<void(Json&)>& change) {
+    Json bad = model;
     change(bad);
     (void)scratch.put("bad.json", bad.dump());
     expect_refused(Words{"predict", path("bad.json"), path("data.csv"), "-o", path("q.csv")}, 3,
                    {"bad.json"});
   };
-  refuse([](json& m) { m.erase("t"); });
-  refuse([](json& m) { m["t"].erase(0); });
-  refuse([](json& m) { m["parameters"].erase("time"); });
-  refuse([](json& m) { m["parameters"]["time"]["scale"] = 0; });
-  refuse([](json& m) { m["parameters"]["distance"] = "taxicab"; });
-  refuse([](json& m) { m["parameters"]["anisotropy"] = {{"ratio", 2}, {"angle", 0}}; });
+  refuse([](Json& m) { m.erase("t"); });
+  refuse([](Json& m) { m["t"].erase(0); });
+  refuse([](Json& m) { m["parameters"].erase("time"); });
+  refuse([](Json& m) { m["parameters"]["time"]["scale"] = 0; });
+  refuse([](Json& m) { m["parameters"]["distance"] = "taxicab"; });
+  refuse([](Json& m) { m["parameters"]["anisotropy"] = {{"ratio", 2}, {"angle", 0}}; });
 }
 
 TEST_F(CliSeparation, BadOptionsAndPlaces) {

@@ -42,7 +42,7 @@ TEST_F(CliShift, IsTheLeastEigenvalueAndAMargin) {
     for (const double diagonal : {0.5, -3.0}) {
       SCOPED_TRACE(testing::Message() << n << ' ' << diagonal);
       write_chain(n, diagonal);
-      const json j = expect_json(shift());
+      const Json j = expect_json(shift());
       EXPECT_EQ(j.at("n"), n);
       EXPECT_EQ(j.at("steps"), 100);
       EXPECT_EQ(j.at("summed_entries"), 0);
@@ -66,7 +66,7 @@ TEST_F(CliShift, IsSharpWhereEigenvaluesAreClose) {
   write_chain(n, 1.999);
   const double exact = least_shift(n, 1.999);
   for (const char* steps : {"10", "700"}) {
-    const json j = expect_json(shift() + Words{"--steps", steps});
+    const Json j = expect_json(shift() + Words{"--steps", steps});
     EXPECT_EQ(j.at("steps"), std::stoi(steps));
     EXPECT_NEAR(j.at("definite_shift").get<double>(), kMargin * exact, 1e-3 * exact);
     EXPECT_LE(j.at("factorizations"), 16);
@@ -92,7 +92,7 @@ TEST_F(CliShift, IsThatOfThePrecision) {
 TEST_F(CliShift, SaysThatTheDiagonalIsNegative) {
   set_diagonal(a, 77, -1);
   write_system(a, 1);
-  const json j = expect_json(shift());
+  const Json j = expect_json(shift());
   EXPECT_GT(j.at("definite_shift").get<double>(), 1);
   EXPECT_EQ(j.at("least_diagonal").at("row"), 77);
   expect_pieces(expect_done(shift()), {"-1 in row 77"});
@@ -112,8 +112,7 @@ TEST_F(CliShift, IsTheOneThatAFailureTells) {
   write_system(a, 1);
   const Outcome failed = run_program(verb("logdet", "A.mtx") + Words{"--json"});
   EXPECT_EQ(failed.status, 1);
-  EXPECT_NEAR(json::parse(failed.out, nullptr, false).at("definite_shift").get<double>(), told(),
-              1e-12);
+  EXPECT_NEAR(json_of(failed.out).at("definite_shift").get<double>(), told(), 1e-12);
   write_npy(path("dense.npy"), DenseMatrix<double>{dense_of(a), a.rows, a.rows}.view());
   EXPECT_NEAR(expect_json(shift("dense.npy")).at("definite_shift").get<double>(), told(), 1e-12);
 }

@@ -21,7 +21,7 @@ class CliSimulate : public testing::Test {
 };
 
 TEST_F(CliSimulate, OnAGridAtRandomPlacesAndAtThoseOfAFile) {
-  const json object = expect_json(simulate(kSimulatedModel + Words{"--grid", "5,3", "-r", "2"}));
+  const Json object = expect_json(simulate(kSimulatedModel + Words{"--grid", "5,3", "-r", "2"}));
   expect_run_fields(object, 15);
   EXPECT_EQ(object.at("locations"), 15);
   EXPECT_EQ(object.at("realizations"), 2);
@@ -120,7 +120,7 @@ TEST_F(CliSimulate, APredictionOfManyPlacesIsStreamed) {
     y.push_back(random_uniform(6, static_cast<std::uint64_t>(k % 10000)));
   }
   write_csv(path("t.csv"), {"x", "y", "z"}, {x, y, x});
-  const json object = expect_json(
+  const Json object = expect_json(
       Words{"predict", path("m.json"), path("t.csv"), "-o", path("p.csv")} + small_device());
   EXPECT_EQ(object.at("predictions"), 20000);
   const Table table = read_csv(path("p.csv"));

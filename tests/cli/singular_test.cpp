@@ -40,7 +40,7 @@ TEST_F(CliSingular, IsSaidWithStatus1) {
     expect_complaint(run_program(words), 1, {"numerically singular", "condition"});
     const Outcome outcome = run_program(words + Words{"--json"});
     EXPECT_EQ(outcome.status, 1);
-    EXPECT_EQ(json::parse(outcome.out, nullptr, false).at("numerically_singular"), true);
+    EXPECT_EQ(json_of(outcome.out).at("numerically_singular"), true);
   }
   EXPECT_EQ(read_dense(path("x.npy")).rows, a.rows) << "written all the same";
   // In fp32 already what fp64 takes: a factor cannot tell.
@@ -62,7 +62,7 @@ TEST_F(CliSingular, UnitsAreNothingSingular) {
   write_system(units, 2);
   for (const Words& words :
        {solve(), verb("logdet", "A.mtx"), verb("variances", "A.mtx", "v.npy")}) {
-    const json j = expect_json(words);
+    const Json j = expect_json(words);
     EXPECT_EQ(j.at("numerically_singular"), false);
     EXPECT_LT(j.at("scaled_condition").get<double>(), 1e4);
   }
@@ -93,7 +93,7 @@ TEST_F(CliSingular, NumbersThatLeaveTheRange) {
   for (double& value : b.values) value *= 1e-310;
   write_npy(path("b.npy"), std::as_const(b).view());
   for (const Words& words : {solve(), solve("A.npy")}) {
-    const json certificate = expect_json(words).at("certificate");
+    const Json certificate = expect_json(words).at("certificate");
     EXPECT_LE(certificate.at("backward_error").get<double>(), 1e-15);
     EXPECT_LE(certificate.at("componentwise_backward_error").get<double>(), 1e-14);
     EXPECT_LE(certificate.at("forward_error").get<double>(), 1e-10);

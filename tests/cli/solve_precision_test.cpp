@@ -64,13 +64,13 @@ class CliPrecision : public testing::Test {
   /// is certified, and a backward error that this precision has and no other.
   void expect_solved_in(std::size_t bytes, const Words& words) const {
     SCOPED_TRACE(testing::PrintToString(words));
-    const json object = expect_json(words);
+    const Json object = expect_json(words);
     expect_run_fields(object, n);
     const std::string file = slurp(path("x.npy"));
     EXPECT_NE(file.find(bytes == 4 ? "'<f4'" : "'<f8'"), std::string::npos);
     EXPECT_EQ(file.size() % 64, static_cast<std::size_t>(3 * n) * bytes % 64);
     EXPECT_EQ(file.size() / 64, (128 + static_cast<std::size_t>(3 * n) * bytes) / 64);
-    const json& certificate = object.at("certificate");
+    const Json& certificate = object.at("certificate");
     EXPECT_EQ(certificate.at("precision"), bytes == 4 ? "fp32" : "fp64");
     const DenseMatrix<double> x = read_dense(path("x.npy"));
     ASSERT_EQ(x.rows, n);
@@ -111,7 +111,7 @@ TEST_F(CliPrecision, SolvesWhatTheFileHoldsWhereItsTrianglesDiffer) {
   file.close();
   for (const std::string name : {"F.npy", "C.npy", "A.mtx"}) {
     SCOPED_TRACE(name);
-    const json object = expect_json(Words{"solve", path(name), path("b.npy"), "-o", path("x.npy")});
+    const Json object = expect_json(Words{"solve", path(name), path("b.npy"), "-o", path("x.npy")});
     const DenseMatrix<double> x = read_dense(path("x.npy"));
     for (std::size_t i = 0; i < 2; ++i) {
       const auto error = static_cast<double>(static_cast<Wide>(x.values[i]) / exact[i] - 1);
@@ -231,7 +231,7 @@ TEST_F(CliPrecision, AnXOfWhichNothingIsKnownIsNoSolution) {
     (void)scratch.put("w4.npy", npy_of<float>(rhs));
     write_mtx(path("W.mtx"), matrix.view());
     for (const Words& words : {command("W8.npy", "w8.npy"), command("W.mtx", "w8.npy")}) {
-      const json certificate = expect_json(words).at("certificate");
+      const Json certificate = expect_json(words).at("certificate");
       EXPECT_EQ(certificate.at("ok"), true);
       EXPECT_LE(certificate.at("forward_error").get<double>(), 1e-6);
     }
@@ -240,8 +240,8 @@ TEST_F(CliPrecision, AnXOfWhichNothingIsKnownIsNoSolution) {
       std::filesystem::remove(path("x.npy"));
       const Outcome outcome = run_program(words + Words{"--json"});
       EXPECT_EQ(read_dense(path("x.npy")).rows, 8) << "written in any case";
-      const json certificate = json::parse(outcome.out, nullptr, false).at("certificate");
-      const json& forward = certificate.at("forward_error");
+      const Json certificate = json_of(outcome.out).at("certificate");
+      const Json& forward = certificate.at("forward_error");
       const bool known = !forward.is_null() && forward.get<double>() <= 0.1;
       EXPECT_LE(certificate.at("componentwise_backward_error").get<double>(), 1e-6);
       EXPECT_EQ(certificate.at("ok"), known);

@@ -56,7 +56,7 @@ class CliSolve : public testing::Test {
 TEST_F(CliSolve, SolvesAndCertifies) {
   const std::int64_t n = 193;
   write_system(n, 3);
-  const json object = expect_json(
+  const Json object = expect_json(
       command() + Words{"--tile", "32", "--trace", path("t.json"), "--report", path("r.html")});
   expect_run_fields(object, n);
   EXPECT_EQ(object.at("tile"), 32);
@@ -76,7 +76,7 @@ TEST_F(CliSolve, SolvesAndCertifies) {
   EXPECT_NEAR(object.at("factor").at("log_determinant").get<double>(), expected, 1e-12 * expected);
   EXPECT_EQ(object.at("solve").at("traffic").at("host_to_device_bytes"),
             object.at("solve").at("planned_traffic").at("host_to_device_bytes"));
-  const json trace = json::parse(slurp(path("t.json")), nullptr, false);
+  const Json trace = json_of(slurp(path("t.json")));
   EXPECT_GT(trace.at("traceEvents").size(), 10U);
   const std::string page = slurp(path("r.html"));
   EXPECT_NE(page.find("193"), std::string::npos);
@@ -104,10 +104,10 @@ TEST_F(CliSolve, BudgetsAndFormatsDoNotChangeABit) {
 TEST_F(CliSolve, InCoreIsWithinRoundingOfThePlannedPath) {
   write_system(190, 2);
   const Words planned = command() + Words{"--reproducible"};
-  const json tiles = expect_json(planned + Words{"--tile", "32"});
+  const Json tiles = expect_json(planned + Words{"--tile", "32"});
   EXPECT_EQ(tiles.at("path"), "planned");
   const DenseMatrix<double> x = read_dense(path("x.npy"));
-  const json core = expect_json(command() + Words{"--path", "in-core", "--variant", "left"});
+  const Json core = expect_json(command() + Words{"--path", "in-core", "--variant", "left"});
   expect_run_fields(core, 190);
   EXPECT_EQ(core.at("path"), "in-core");
   EXPECT_EQ(core.at("tile"), 190);
@@ -158,7 +158,7 @@ TEST_F(CliSolve, InCoreNamesTheSamePivot) {
 TEST_F(CliSolve, OrderNoneAndOne) {
   for (const std::int64_t n : {0, 1}) {
     write_system(n, 2);
-    const json object = expect_json(command());
+    const Json object = expect_json(command());
     expect_run_fields(object, n);
     EXPECT_EQ(object.at("factor").at("ok"), true);
     EXPECT_EQ(read_dense(path("x.npy")).rows, n);
@@ -181,7 +181,7 @@ TEST_F(CliSolve, NotPositiveDefiniteNamesThePivot) {
   refuse(command() + Words{"--tile", "32"}, 1, {"not positive definite", "pivot 70 is -"});
   const Outcome outcome = run_program(command() + Words{"--tile", "32", "--json"});
   expect_complaint(outcome, 1, {"pivot 70"});
-  const json object = json::parse(outcome.out, nullptr, false);
+  const Json object = json_of(outcome.out);
   EXPECT_EQ(object.at("factor").at("ok"), false);
   EXPECT_EQ(object.at("factor").at("first_bad_pivot"), 70);
   EXPECT_LT(object.at("factor").at("bad_pivot").get<double>(), -3.0);

@@ -10,7 +10,7 @@ namespace {
 const Words kSparse{"bench",     "sparse", "--repeats",       "1",    "--nrhs", "3",
                     "--devices", "host:1", "--device-memory", "64MiB"};
 
-void expect_solver_fields(const json& solver) {
+void expect_solver_fields(const Json& solver) {
   for (const char* name : {"analysis", "factor", "refactor", "solve", "solve_many"}) {
     EXPECT_GT(solver.at(name).at("seconds").get<double>(), 0) << name;
     EXPECT_GE(solver.at(name).at("cpu_seconds").get<double>(), 0) << name;
@@ -31,16 +31,16 @@ TEST(CliSparseBench, HasARowForEachMatrixAndDrawsItsFigures) {
                                        "3 3 4\n1 1 2\n2 2 3\n3 3 4\n3 1 1\n");
   const std::string page = scratch.path("sparse.html");
   const std::string output = scratch.path("sparse.json");
-  const json object =
+  const Json object =
       expect_json(kSparse + Words{"--matrix", "3d7:6," + file, "--peer", "none", "--figures", page,
                                   "-o", output, "--ordering", "amd"});
-  EXPECT_EQ(json::parse(slurp(output)), object);
+  EXPECT_EQ(Json::parse(slurp(output)), object);
   EXPECT_EQ(object.at("benchmark"), "sparse");
   EXPECT_EQ(object.at("right_hand_sides"), 3);
   EXPECT_FALSE(object.at("peer").at("installed").get<bool>());
   EXPECT_FALSE(object.at("blas").at("file").get<std::string>().empty());
   ASSERT_EQ(object.at("results").size(), 2U);
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     expect_solver_fields(row.at("ours"));
     EXPECT_EQ(row.at("ordering"), "amd");
     EXPECT_FALSE(row.contains("peer"));
@@ -50,15 +50,15 @@ TEST(CliSparseBench, HasARowForEachMatrixAndDrawsItsFigures) {
   EXPECT_EQ(object.at("results").at(0).at("matrix"), "3d7:6");
   EXPECT_EQ(object.at("results").at(0).at("n"), 216);
   EXPECT_EQ(object.at("results").at(1).at("entries_lower"), 4);
-  const json& figures = object.at("figures").at(0);
+  const Json& figures = object.at("figures").at(0);
   for (const char* name : {"widths", "levels"}) {
     std::int64_t supernodes = 0;
     double flops = 0;
-    for (const json& bin : figures.at(name)) {
+    for (const Json& bin : figures.at(name)) {
       supernodes += bin.at("supernodes").get<std::int64_t>();
       flops += bin.at("flops").get<double>();
     }
-    const json& row = object.at("results").at(0);
+    const Json& row = object.at("results").at(0);
     EXPECT_EQ(row.at("ours").at("supernodes"), supernodes) << name;
     EXPECT_NEAR(flops, row.at("stored_flops").get<double>(), 1e-12 * flops) << name;
   }
@@ -69,13 +69,13 @@ TEST(CliSparseBench, HasARowForEachMatrixAndDrawsItsFigures) {
 
 #ifdef STRATA_PEER_CHOLMOD
 TEST(CliSparseBench, CholmodStandsBeside) {
-  const json object = expect_json(kSparse + Words{"--matrix", "hex:3", "--peer-threads", "2"});
-  const json& peer = object.at("peer");
+  const Json object = expect_json(kSparse + Words{"--matrix", "hex:3", "--peer-threads", "2"});
+  const Json& peer = object.at("peer");
   EXPECT_TRUE(peer.at("installed").get<bool>());
   EXPECT_EQ(peer.at("name"), "CHOLMOD");
   EXPECT_LE(peer.at("openmp_threads").get<int>(), 2);
   EXPECT_FALSE(peer.at("blas").at("file").get<std::string>().empty());
-  const json& row = object.at("results").at(0);
+  const Json& row = object.at("results").at(0);
   expect_solver_fields(row.at("ours"));
   expect_solver_fields(row.at("peer"));
   EXPECT_EQ(row.at("peer").at("flops"), row.at("ours").at("flops"));
@@ -137,12 +137,12 @@ TEST(CliSparseBench, NamesWhatItDoesNotKnow) {
 TEST(CliSparseBench, ComparesBatchesWithFactorsOneByOne) {
   const Scratch scratch;
   const std::string output = scratch.path("batch.json");
-  const json object =
+  const Json object =
       expect_json(kSparse + Words{"--matrix", "3d7:4,2d5:5", "--batch", "6", "-o", output});
-  EXPECT_EQ(json::parse(slurp(output)), object);
+  EXPECT_EQ(Json::parse(slurp(output)), object);
   EXPECT_EQ(object.at("benchmark"), "sparse batch");
   ASSERT_EQ(object.at("results").size(), 2U);
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     EXPECT_EQ(row.at("matrices"), 6);
     EXPECT_LT(row.at("backward_error").get<double>(), 1e-15);
     for (const char* who : {"together", "one_by_one"})
@@ -157,11 +157,11 @@ TEST(CliSparseBench, ComparesBatchesWithFactorsOneByOne) {
 TEST(CliSparseBench, MethodsStandBesideOurs) {
   const Scratch scratch;
   const std::string page = scratch.path("methods.html");
-  const json object = expect_json(kSparse + Words{"--matrix", "2d5:20,3d7:6", "--peer", "none",
+  const Json object = expect_json(kSparse + Words{"--matrix", "2d5:20,3d7:6", "--peer", "none",
                                                   "--methods", "--figures", page});
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     ASSERT_EQ(row.at("methods").size(), 3U);
-    for (const json& method : row.at("methods")) {
+    for (const Json& method : row.at("methods")) {
       EXPECT_GT(method.at("seconds").get<double>(), 0);
       EXPECT_GT(method.at("flops_per_second").get<double>(), 0);
       EXPECT_EQ(method.contains("tasks_at_work"), method.at("name") != "CPU");
@@ -173,7 +173,7 @@ TEST(CliSparseBench, MethodsStandBesideOurs) {
 }
 
 TEST(CliSparseBench, OursGoesLevelByLevelWhereThatIsAskedFor) {
-  const json object =
+  const Json object =
       expect_json(kSparse + Words{"--matrix", "3d7:6", "--peer", "none", "--branches", "batched",
                                   "--level-batch", "5", "--streams", "3"});
   expect_solver_fields(object.at("results").at(0).at("ours"));

@@ -16,7 +16,7 @@ namespace {
 using CliSparseFactor = SparseSystemFiles;
 
 TEST_F(CliSparseFactor, SolvesAndCertifies) {
-  const json j = expect_json(solve() + Words{"--trace", path("t.json"), "--report", path("r.html"),
+  const Json j = expect_json(solve() + Words{"--trace", path("t.json"), "--report", path("r.html"),
                                              "--ordering", "metis"});
   expect_solution("x.npy");
   AnalysisOptions options;
@@ -38,7 +38,7 @@ TEST_F(CliSparseFactor, SolvesAndCertifies) {
   EXPECT_EQ(j.at("shift"), 0);
   for (const char* link : {"host_to_device_bytes", "device_to_host_bytes"})
     EXPECT_EQ(j.at("traffic").at(link), j.at("planned_traffic").at(link));
-  const json trace = json::parse(slurp(path("t.json")), nullptr, false);
+  const Json trace = json_of(slurp(path("t.json")));
   EXPECT_GT(trace.at("traceEvents").size(), 2U);
   expect_pieces(slurp(path("r.html")), {"Elimination tree", "Backward error", "host:0"});
   expect_pieces(expect_done(solve()),
@@ -50,7 +50,7 @@ TEST_F(CliSparseFactor, TheRateIsThatOfTheFlopsAboveIt) {
   write_system(with_values(grid(24, 24, 5), 3), 1);
   // Supernodes that store many zeros: their flops are others.
   const Words relaxed{"--relax-flops", "20", "--relax-entries", "1000"};
-  const json counts = expect_json(Words{"analyze", path("A.mtx")} + relaxed);
+  const Json counts = expect_json(Words{"analyze", path("A.mtx")} + relaxed);
   ASSERT_GT(counts.at("stored_flops").get<double>(), 1.5 * counts.at("flops").get<double>());
   for (const Words& words : {solve(), verb("logdet", "A.mtx"), verb("factor", "A.mtx", "F")}) {
     const std::string text = expect_done(words + relaxed);
@@ -104,14 +104,14 @@ TEST_F(CliSparseFactor, TellsSparseFromDenseByTheFile) {
 TEST_F(CliSparseFactor, ASavedFactorSolvesWithTheSameBits) {
   expect_done(solve());
   const std::string direct = slurp(path("x.npy"));
-  const json made = expect_json(verb("factor", "A.mtx", "F"));
+  const Json made = expect_json(verb("factor", "A.mtx", "F"));
   EXPECT_EQ(made.at("factor").at("ok"), true);
   EXPECT_GT(made.at("tasks"), 0);
-  const json refined = expect_json(solve("F", "y.npy") + Words{"--matrix", path("A.mtx")});
+  const Json refined = expect_json(solve("F", "y.npy") + Words{"--matrix", path("A.mtx")});
   EXPECT_EQ(slurp(path("y.npy")), direct);
   EXPECT_LE(refined.at("certificate").at("backward_error").get<double>(), 1e-15);
   // Without A nothing is known of the error, and nothing refined.
-  const json alone = expect_json(solve("F", "z.npy"));
+  const Json alone = expect_json(solve("F", "z.npy"));
   EXPECT_TRUE(alone.at("certificate").at("backward_error").is_null());
   EXPECT_EQ(alone.at("certificate").at("refinement_steps"), 0);
   EXPECT_FALSE(alone.contains("tasks")) << "nothing ran";
@@ -136,7 +136,7 @@ TEST_F(CliSparseFactor, LogDeterminantAndVariances) {
     SCOPED_TRACE(from);
     EXPECT_NEAR(expect_json(verb("logdet", from)).at("log_determinant").get<double>(),
                 static_cast<double>(oracle.log_determinant), 1e-10);
-    const json j = expect_json(verb("variances", from, "v.npy"));
+    const Json j = expect_json(verb("variances", from, "v.npy"));
     const DenseMatrix<double> v = read_dense(path("v.npy"));
     ASSERT_EQ(v.rows, a.rows);
     double least = std::numeric_limits<double>::infinity();
@@ -170,7 +170,7 @@ TEST_F(CliSparseFactor, NotPositiveDefiniteNamesTheRowAndAShift) {
     refuse(words, 1, {"row 77", "--shift"});
   const Outcome outcome = run_program(solve() + Words{"--json"});
   expect_complaint(outcome, 1, {"row 77"});
-  const json j = json::parse(outcome.out, nullptr, false);
+  const Json j = json_of(outcome.out);
   EXPECT_EQ(j.at("factor").at("ok"), false);
   EXPECT_EQ(j.at("factor").at("first_bad_pivot"), 77);
   EXPECT_LE(j.at("factor").at("bad_pivot").get<double>(), -3.0);
@@ -179,7 +179,7 @@ TEST_F(CliSparseFactor, NotPositiveDefiniteNamesTheRowAndAShift) {
   EXPECT_GT(shift, 3);
   EXPECT_EQ(j.at("empty_rows"), 0);
   EXPECT_EQ(outcome.err.find("nothing but zeros"), std::string::npos);
-  const json shifted = expect_json(solve() + Words{"--shift", std::to_string(shift)});
+  const Json shifted = expect_json(solve() + Words{"--shift", std::to_string(shift)});
   EXPECT_NEAR(shifted.at("shift").get<double>(), shift, 1e-5);
   // A shift that does not suffice is named, and so is the one that would.
   refuse(solve() + Words{"--shift", "2.5"}, 1, {"the matrix + 2.5 I", "row 77", "--shift"});
@@ -187,7 +187,7 @@ TEST_F(CliSparseFactor, NotPositiveDefiniteNamesTheRowAndAShift) {
 
 TEST_F(CliSparseFactor, ShiftsAndSavesThem) {
   const std::string shift = "0.75";
-  const json j = expect_json(solve() + Words{"--shift", shift});
+  const Json j = expect_json(solve() + Words{"--shift", shift});
   EXPECT_EQ(j.at("shift"), 0.75);
   EXPECT_EQ(j.at("certificate").at("of"), "A + shift*I");
   expect_solution("x.npy", 0.75);
@@ -229,7 +229,7 @@ TEST_F(CliSparseFactor, TakesAnAnalysis) {
   expect_done(solve() + Words{"--ordering", "amd"});
   const std::string expected = slurp(path("x.npy"));
   const Words with{"--analysis", path("analysis")};
-  const json j = expect_json(solve() + with);
+  const Json j = expect_json(solve() + with);
   EXPECT_EQ(j.at("analysis").at("ordering"), "amd");
   EXPECT_EQ(slurp(path("x.npy")), expected);
   expect_done(verb("factor", "A.mtx", "F") + with);

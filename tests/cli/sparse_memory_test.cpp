@@ -50,9 +50,11 @@ TEST_F(CliSparseMemory, IsWhatWasPlanned) {
       SCOPED_TRACE(testing::PrintToString(all));
       // Beyond the program with a matrix and its analysis.
       const std::int64_t taken = peak_of(all + Words{"--json"}) - least;
-      const json object = json::parse(slurp(path("out.json")), nullptr, false);
+      const Json object = json_of(slurp(path("out.json")));
       const auto host = object.at("host_bytes").get<std::int64_t>();
-      const std::int64_t planned = host + object.value("peak_device_bytes", std::int64_t{0});
+      const std::int64_t planned = host + (object.contains("peak_device_bytes")
+                                               ? object.at("peak_device_bytes").get<std::int64_t>()
+                                               : 0);
       EXPECT_LE(taken, planned + kBeside);
       EXPECT_LE(host, 3 * object.at("analysis").at("panel_bytes").get<std::int64_t>());
     }
@@ -69,12 +71,12 @@ TEST_F(CliSparseMemory, IsRefusedBeforeAnythingIsFactored) {
           "variances", path(from),        "-o",  path(selected ? "z.mtx" : "v.npy"), "--devices",
           "host:1",    "--device-memory", "1MiB"};
       if (selected) words.push_back("--selected");
-      const json whole = expect_json(words);
+      const Json whole = expect_json(words);
       const auto planned = whole.at("host_bytes").get<std::int64_t>();
       std::filesystem::remove(path(selected ? "z.mtx" : "v.npy"));
       refuse(words + Words{"--host-memory", std::to_string(planned - 1)}, 3,
              {"host memory", "inverse", std::to_string(planned) + " bytes"});
-      const json bounded = expect_json(words + Words{"--host-memory", std::to_string(planned)});
+      const Json bounded = expect_json(words + Words{"--host-memory", std::to_string(planned)});
       EXPECT_EQ(bounded.at("variances"), whole.at("variances"));
       std::filesystem::remove(path(selected ? "z.mtx" : "v.npy"));
       const std::string text = expect_done(words);

@@ -19,14 +19,14 @@ class CliSparsePrecision : public SparseSystemFiles {
 };
 
 TEST_F(CliSparsePrecision, SolvesToFp64) {
-  const json wide = expect_json(solve());
+  const Json wide = expect_json(solve());
   EXPECT_EQ(wide.at("precision"), "fp64");
   EXPECT_EQ(wide.at("certificate").at("precision"), "fp64");
-  const json j = expect_json(solve() + kFp32);
+  const Json j = expect_json(solve() + kFp32);
   expect_solution("x.npy");
   EXPECT_NE(slurp(path("x.npy")).find("'<f8'"), std::string::npos);
   EXPECT_EQ(j.at("precision"), "fp32");
-  const json& certificate = j.at("certificate");
+  const Json& certificate = j.at("certificate");
   EXPECT_EQ(certificate.at("precision"), "fp32");
   EXPECT_LE(certificate.at("backward_error").get<double>(), 1e-15);
   EXPECT_GE(certificate.at("refinement_steps").get<int>(), 1) << "24 bits are not enough unrefined";
@@ -42,17 +42,17 @@ TEST_F(CliSparsePrecision, SolvesToFp64) {
 
 TEST_F(CliSparsePrecision, ASavedFactorKeepsIt) {
   expect_done(verb("factor", "A.mtx", "wide"));
-  const json made = expect_json(verb("factor", "A.mtx", "F") + kFp32);
+  const Json made = expect_json(verb("factor", "A.mtx", "F") + kFp32);
   EXPECT_EQ(made.at("precision"), "fp32");
   EXPECT_NEAR(size_of("F/factor"), size_of("wide/factor") / 2, 200);
   expect_pieces(expect_done(verb("factor", "A.mtx", "F") + kFp32), {"factored order 210 in fp32"});
   expect_done(solve() + kFp32);
-  const json refined = expect_json(solve("F", "y.npy") + Words{"--matrix", path("A.mtx")});
+  const Json refined = expect_json(solve("F", "y.npy") + Words{"--matrix", path("A.mtx")});
   EXPECT_EQ(slurp(path("y.npy")), slurp(path("x.npy")));
   EXPECT_EQ(refined.at("certificate").at("precision"), "fp32");
   EXPECT_GE(refined.at("certificate").at("refinement_steps").get<int>(), 1);
   // Without A it is what floats say.
-  const json alone = expect_json(solve("F", "z.npy"));
+  const Json alone = expect_json(solve("F", "z.npy"));
   EXPECT_EQ(alone.at("precision"), "fp32");
   EXPECT_EQ(alone.at("certificate").at("precision"), "fp32");
   EXPECT_EQ(alone.at("certificate").at("refinement_steps"), 0);
@@ -80,7 +80,7 @@ TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
     SCOPED_TRACE(single);
     const Words more = single ? kFp32 : Words{};
     const double unit = single ? 0x1p-24 : 0x1p-53;
-    const json logdet = expect_json(verb("logdet", "A.mtx") + more);
+    const Json logdet = expect_json(verb("logdet", "A.mtx") + more);
     const double told = logdet.at("log_determinant_error").get<double>();
     EXPECT_GT(told, 0);
     EXPECT_LE(told, static_cast<double>(a.rows) * condition() * unit / 2) << "and says something";
@@ -88,7 +88,7 @@ TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
                                 static_cast<double>(oracle.log_determinant));
     EXPECT_LT(off, told);
     EXPECT_EQ(off > 1e-10, single) << "was computed in another precision";
-    const json j = expect_json(verb("variances", "A.mtx", "v.npy") + more);
+    const Json j = expect_json(verb("variances", "A.mtx", "v.npy") + more);
     const double bound = j.at("variances").at("relative_error").get<double>();
     EXPECT_LE(bound, 10 * condition() * unit);
     const DenseMatrix<double> v = read_dense(path("v.npy"));
@@ -99,7 +99,7 @@ TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
     }
     EXPECT_LT(worst, bound);
     EXPECT_EQ(worst > 1e-10, single);
-    for (const json& object : {logdet, j}) {
+    for (const Json& object : {logdet, j}) {
       EXPECT_LE(object.at("scaled_condition").get<double>(), condition() * 1.001);
       EXPECT_EQ(object.at("numerically_singular"), false);
     }

@@ -32,7 +32,7 @@ TEST(SparseProgram, AnalyzesAsTheLibraryDoes) {
     options.ordering = parse_sparse_ordering(ordering);
     const SparseAnalysis expected = analyze(a, options);
     const std::string output = scratch.path(ordering);
-    const json j = expect_json({"analyze", file, "--ordering", ordering, "-o", output});
+    const Json j = expect_json({"analyze", file, "--ordering", ordering, "-o", output});
     EXPECT_EQ(j["n"], a.rows);
     EXPECT_EQ(j["ordering"], to_string(expected.ordering));
     EXPECT_EQ(j["flops"], expected.counts.flops);
@@ -59,7 +59,7 @@ TEST(SparseProgram, TakesAnOrderFromAFile) {
   AnalysisOptions options;
   options.ordering = SparseOrdering::given;
   options.order.assign(order.begin(), order.end());
-  const json j = expect_json({"analyze", file, "--ordering", named});
+  const Json j = expect_json({"analyze", file, "--ordering", named});
   EXPECT_EQ(j["ordering"], "given");
   EXPECT_EQ(j["flops"], analyze(a, options).counts.flops);
   order[4] = order[5];
@@ -78,14 +78,14 @@ TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
   const SparseMatrix a = grid(9, 9, 9);
   const std::string file = put_symmetric(scratch, "a.mtx", a);
   const Words devices{"--devices", "emulated:2", "--device-memory", "1MiB"};
-  const json fresh =
+  const Json fresh =
       expect_json(Words{"plan", "sparse", file, "--report", scratch.path("page")} + devices);
   EXPECT_GT(fresh["predicted_seconds"], 0);
   EXPECT_EQ(fresh["devices"].size(), 2U);
   EXPECT_GE(fresh["branches"]["count"], 1);
   EXPECT_LE(fresh["branches"]["flops"], fresh["stored_flops"]);
   // By the schedule it takes longer than by rates alone.
-  const json& simulated = fresh["simulated"];
+  const Json& simulated = fresh["simulated"];
   EXPECT_GE(simulated["predicted_seconds"], fresh["predicted_seconds"]);
   EXPECT_GT(simulated["planned_traffic"]["host_to_device_bytes"], 0);
   EXPECT_GT(simulated["peak_device_bytes"], 0);
@@ -94,7 +94,7 @@ TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
   expect_pieces(text, {"Elimination tree", "<rect", "columns"});
   const std::string saved = scratch.path("analysis");
   (void)expect_json({"analyze", file, "-o", saved});
-  const json again = expect_json(Words{"plan", "sparse", file, "--analysis", saved} + devices);
+  const Json again = expect_json(Words{"plan", "sparse", file, "--analysis", saved} + devices);
   for (const char* key : {"flops", "supernodes", "panel_bytes", "predicted_seconds", "branches"})
     EXPECT_EQ(again[key], fresh[key]) << key;
   for (const char* key : {"predicted_seconds", "planned_traffic", "peak_device_bytes"})
@@ -106,10 +106,10 @@ TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
                  {"64.0 KiB", "needs"});
   // Floats take half the memory, and travel in half the bytes.
   const Words floats = Words{"plan", "sparse", file, "--precision", "fp32"} + devices;
-  const json half = expect_json(floats);
+  const Json half = expect_json(floats);
   EXPECT_EQ(fresh["precision"], "fp64");
   EXPECT_EQ(half["precision"], "fp32");
-  const std::int64_t there = simulated["peak_device_bytes"];
+  const auto there = simulated["peak_device_bytes"].get<double>();
   EXPECT_LT(half["simulated"]["peak_device_bytes"], 0.7 * there);
   expect_pieces(expect_done(floats), {"for the factor in fp32", "by rates alone, in fp64"});
   expect_complaint(run_program(Words{"plan", "sparse", file, "--precision", "fp16"} + devices), 2,

@@ -13,14 +13,14 @@ const Words kHost{"--devices", "host:1", "--device-memory", "256MiB"};
 TEST(CliTallBench, GmresStandsBesideGmresAndDrawsItsFigures) {
   const Scratch scratch;
   const std::string page = scratch.path("gmres.html");
-  const json object = expect_json(Words{"bench", "gmres", "--side", "8", "--restart", "20",
+  const Json object = expect_json(Words{"bench", "gmres", "--side", "8", "--restart", "20",
                                         "--basis", "newton", "--s", "5,10", "--orth", "cholqr,auto",
                                         "--device-counts", "2", "--figures", page} +
                                   kHost);
   EXPECT_EQ(object.at("benchmark"), "gmres");
   EXPECT_EQ(object.at("n"), 512);
   ASSERT_EQ(object.at("results").size(), 9U);
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     EXPECT_TRUE(row.at("ok").get<bool>());
     EXPECT_EQ(row.at("history").size(), row.at("restarts").get<std::size_t>());
     double parts = 0;
@@ -62,19 +62,19 @@ TEST(CliTallBench, GmresTakesOrthogonalizationsOfBlocksAndPreconditioners) {
                       "100",
                       "--preconditioner",
                       "none,block-jacobi"};
-  const json object = expect_json(options + kHost);
+  const Json object = expect_json(options + kHost);
   EXPECT_EQ(object.at("panel"), 10);
   EXPECT_EQ(object.at("block_size"), 100);
   ASSERT_EQ(object.at("results").size(), 10U);
-  const json& classical = object.at("results").at(7);
-  const json& pythagorean = object.at("results").at(8);
-  const json& staged = object.at("results").at(9);
+  const Json& classical = object.at("results").at(7);
+  const Json& pythagorean = object.at("results").at(8);
+  const Json& staged = object.at("results").at(9);
   EXPECT_EQ(classical.at("block_orthogonalization"), "classical");
   EXPECT_EQ(pythagorean.at("block_orthogonalization"), "pythagorean");
   EXPECT_EQ(staged.at("block_orthogonalization"), "two-stage");
   EXPECT_EQ(staged.at("preconditioner"), "block-jacobi");
   EXPECT_EQ(object.at("results").at(4).at("preconditioner"), "none");
-  const auto sums_of = [](const json& row) {
+  const auto sums_of = [](const Json& row) {
     return row.at("reductions").get<double>() / row.at("iterations").get<double>();
   };
   EXPECT_LT(sums_of(pythagorean), sums_of(classical));
@@ -108,33 +108,33 @@ TEST(CliTallBench, GmresTakesGeneratedMatricesAndFiles) {
 TEST(CliTallBench, QrTakesMethodsAndDrawsItsFigures) {
   const Scratch scratch;
   const std::string page = scratch.path("qr.html");
-  const json object = expect_json(Words{
+  const Json object = expect_json(Words{
       "bench", "qr", "--m", "1000", "--n", "5", "--repeats", "1", "--peer", "--methods", "auto,mgs",
       "--figures", page, "--passes", "1", "--devices", "host:1", "--device-memory", "64MiB"});
   EXPECT_EQ(object.at("m"), 1000);
   std::size_t whole = 0;
-  for (const json& row : object.at("results")) {
+  for (const Json& row : object.at("results")) {
     if (!row.contains("passes")) continue;
     ++whole;
     EXPECT_GT(row.at("ratio_to_peer").get<double>(), 0);
     EXPECT_LE(row.at("orthogonality").get<double>(), 1e-13);
   }
   EXPECT_EQ(whole, 2U);
-  const json& figures = object.at("figures");
+  const Json& figures = object.at("figures");
   EXPECT_EQ(figures.at("errors").size(), 28U);
   EXPECT_EQ(figures.at("products").at(0).at("total"), 13);
   for (const char* what : {"mgs", "cholqr-wide2", "tsqr", "mrcqr", "openblas geqrf, orgqr"}) {
     const auto one = std::find_if(figures.at("rates").begin(), figures.at("rates").end(),
-                                  [&](const json& rate) { return rate.at("what") == what; });
+                                  [&](const Json& rate) { return rate.at("what") == what; });
     ASSERT_NE(one, figures.at("rates").end()) << what;
     EXPECT_GT(one->at("flops_per_second").get<double>(), 0) << what;
   }
   const auto of_v = std::count_if(
       object.at("results").begin(), object.at("results").end(),
-      [](const json& row) { return row.at("what").get<std::string>().starts_with("inner"); });
+      [](const Json& row) { return row.at("what").get<std::string>().starts_with("inner"); });
   EXPECT_EQ(of_v, 4);
   EXPECT_EQ(std::count_if(figures.at("tuned").begin(), figures.at("tuned").end(),
-                          [](const json& row) { return row.at("taken").get<bool>(); }),
+                          [](const Json& row) { return row.at("taken").get<bool>(); }),
             1);
   expect_pieces(slurp(page),
                 {"K20: orthogonality after each pass", "synthetic: condition after each pass",

@@ -187,7 +187,7 @@ TEST_F(CliTriangle, ListsOfRowsAsNumpyHasThem) {
   EXPECT_EQ(schur(" 0 3\t17 "), expected);
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < a.rows; ++i) order.push_back((i * 11 + 5) % a.rows);
-  const json given =
+  const Json given =
       expect_json(verb("logdet", "A.mtx") + Words{"--ordering", integers("o.npy", order)});
   EXPECT_EQ(given.at("analysis").at("ordering"), "given");
   EXPECT_NEAR(given.at("log_determinant").get<double>(),

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "report/colormap.hpp"
 #include "report/columns.hpp"
 #include "report/text.hpp"
@@ -88,8 +88,8 @@ TEST(Columns, base64_is_rfc_4648) {
 
 TEST(Columns, quantized_values_come_back_within_half_a_step) {
   const std::vector<double> values{-3, 7.25, kNan, 0.1, kInf, 12, -kInf, 11.9999};
-  const nlohmann::json column = quantized(values);
-  const auto bytes = decoded(column["q"]);
+  const Json column = quantized(values);
+  const auto bytes = decoded(column["q"].get<std::string>());
   ASSERT_EQ(bytes.size(), 2 * values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const int code = bytes[2 * i] | bytes[2 * i + 1] << 8;
@@ -100,8 +100,8 @@ TEST(Columns, quantized_values_come_back_within_half_a_step) {
 }
 
 TEST(Columns, ranges_at_the_edge_of_double_do_not_overflow) {
-  const nlohmann::json column = quantized({-1.7e308, 0, 1.7e308});
-  const auto bytes = decoded(column["q"]);
+  const Json column = quantized({-1.7e308, 0, 1.7e308});
+  const auto bytes = decoded(column["q"].get<std::string>());
   EXPECT_EQ(bytes, (std::vector<std::uint8_t>{0, 0, 0xff, 0x7f, 0xfe, 0xff}));
   EXPECT_EQ(quantized({kNan, kNan})["q"], "/////w==");
   EXPECT_EQ(quantized({5, 5})["lo"], 5.0);

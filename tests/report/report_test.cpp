@@ -1,6 +1,7 @@
 // The whole page: which sections appear, what hostile text and numbers do to it, how large it gets.
 
 #include "strata/report.hpp"
+#include "base/json.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "strata/error.hpp"
@@ -17,7 +17,6 @@
 namespace strata {
 namespace {
 
-using nlohmann::json;
 using test::has;
 using test::kInf;
 using test::kNan;
@@ -35,10 +34,10 @@ std::size_t occurrences(const std::string& page, const std::string& text) {
   return count;
 }
 
-json embedded(const std::string& page) {
+Json embedded(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"report-data\">";
   const auto begin = page.find(open) + open.size();
-  return json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
 }
 
 ReportMap small_map(const std::string& name = "Observed", double odd = 4) {
@@ -158,7 +157,7 @@ TEST(Report, charts_have_a_legend_a_table_and_numbers) {
   EXPECT_TRUE(has_section(page, "chart-1"));
   EXPECT_TRUE(has(page, "Rate &lt;of&gt; it"));
   EXPECT_TRUE(has(page, "<td>1,024</td><td>22.25</td>"));
-  const json charts = embedded(page).at("charts");
+  const Json charts = embedded(page).at("charts");
   EXPECT_EQ(charts.at(0).at("series").at(0).at("name"), "left");
   EXPECT_EQ(charts.at(0).at("series").at(0).at("y").at(1), 22.25);
   EXPECT_EQ(charts.at(1).at("y"), "seconds");
@@ -176,7 +175,7 @@ TEST(Report, axes_of_charts_are_linear_or_logarithmic) {
                   AxisScale::logarithmic},
                  {"b", "accuracy", "ratio", {{"two", {1e-5, 2.5}, {1, 2}}}}};
   const std::string page = render_report(data);
-  const json charts = embedded(page).at("charts");
+  const Json charts = embedded(page).at("charts");
   EXPECT_EQ(charts.at(0).at("logX"), false);
   EXPECT_EQ(charts.at(0).at("logY"), true);
   EXPECT_EQ(charts.at(1).at("logX"), true);
@@ -220,17 +219,17 @@ TEST(Report, a_krylov_method_is_drawn_cycle_by_cycle_and_block_by_block) {
   data.krylov->decisions[1] = {
       .column = 15, .s = 7, .passes = 1, .condition = 1e3, .loss = 1e-14, .what = ""};
   const std::string page = render_report(data);
-  const json charts = embedded(page).at("charts");
+  const Json charts = embedded(page).at("charts");
   ASSERT_EQ(charts.size(), 4U);
   EXPECT_EQ(charts.at(0).at("logY"), true);
-  EXPECT_EQ(charts.at(0).at("series").at(0).at("y"), json({1e-2, 2e-6}));
-  EXPECT_EQ(charts.at(0).at("series").at(1).at("y"), json({1e-3, 1e-7}));
-  EXPECT_EQ(charts.at(0).at("series").at(2).at("y"), json({1e-6, 1e-6}));
+  EXPECT_EQ(charts.at(0).at("series").at(0).at("y"), Json::array({1e-2, 2e-6}));
+  EXPECT_EQ(charts.at(0).at("series").at(1).at("y"), Json::array({1e-3, 1e-7}));
+  EXPECT_EQ(charts.at(0).at("series").at(2).at("y"), Json::array({1e-6, 1e-6}));
   EXPECT_EQ(charts.at(1).at("series").at(0).at("y").at(1), 1e3);
   EXPECT_EQ(charts.at(2).at("series").at(0).at("y").at(1), 1e-14);
-  EXPECT_EQ(charts.at(3).at("series").at(0).at("y"), json({15, 7, 15}));
-  EXPECT_EQ(charts.at(3).at("series").at(1).at("y"), json({2, 1, 2}));
-  EXPECT_EQ(charts.at(3).at("series").at(2).at("y"), json({2, 1, 2}));
+  EXPECT_EQ(charts.at(3).at("series").at(0).at("y"), Json::array({15, 7, 15}));
+  EXPECT_EQ(charts.at(3).at("series").at(1).at("y"), Json::array({2, 1, 2}));
+  EXPECT_EQ(charts.at(3).at("series").at(2).at("y"), Json::array({2, 1, 2}));
   EXPECT_TRUE(has_section(page, "table-0"));
   EXPECT_TRUE(has(page, "<td>double-double</td><td>2</td><td>∞</td>"));
   EXPECT_TRUE(has(page, "shrink: 15 of 30 vectors"));
@@ -248,9 +247,9 @@ TEST(Report, a_qr_factorization_is_drawn_step_by_step) {
   data.qr_steps = {{"shifted cholesky", true, true, std::numeric_limits<double>::infinity(), 0.5},
                    {"cholesky", true, false, 4.5, 1e-15}};
   const std::string page = render_report(data);
-  const json charts = embedded(page).at("charts");
+  const Json charts = embedded(page).at("charts");
   ASSERT_EQ(charts.size(), 1U);
-  EXPECT_EQ(charts.at(0).at("series").at(1).at("y"), json({0.5, 1e-15}));
+  EXPECT_EQ(charts.at(0).at("series").at(1).at("y"), Json::array({0.5, 1e-15}));
   EXPECT_TRUE(has(page, "a pivot failed"));
   EXPECT_TRUE(has(page, "<td>wide</td><td>plain</td><td>4.5</td>"));
 }
@@ -264,7 +263,7 @@ TEST(Report, evaluations_may_have_other_parameters) {
   EXPECT_TRUE(has(page, "Held fixed: smoothness = 0.5000, a&lt;b = 0.2500."));
   EXPECT_TRUE(has(page, "<th scope=\"col\">time scale</th>"));
   EXPECT_TRUE(has(page, "data-parameter=\"4\""));
-  EXPECT_EQ(embedded(page)["path"]["rows"][1], json({2, -90, 0.2, 0.5, 2e-3, 3, 1.5, 0.25}));
+  EXPECT_EQ(embedded(page)["path"]["rows"][1], Json::array({2, -90, 0.2, 0.5, 2e-3, 3, 1.5, 0.25}));
   data.evaluations[1].others.pop_back();
   EXPECT_THROW((void)render_report(data), Error);
 }
@@ -406,7 +405,7 @@ TEST(Report, hostile_text_stays_text_everywhere) {
   EXPECT_FALSE(has(page, "\xff"));
   EXPECT_EQ(occurrences(page, "</script>"), occurrences(render_report(full()), "</script>"));
   EXPECT_TRUE(has(page, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"));
-  const json numbers = embedded(page);
+  const Json numbers = embedded(page);
   const std::string as_unicode =
       "</script><img src=x onerror=alert(1)>\"'&\xEF\xBF\xBD\xe2\x80\xa8";
   EXPECT_EQ(numbers["timeline"]["tracks"][0]["name"], as_unicode);
@@ -427,7 +426,7 @@ TEST(Report, values_that_are_not_finite_are_missing_and_harm_nothing) {
   data.run->flops = kInf;
   data.run->predicted_seconds = kNan;
   const std::string page = render_report(data);
-  const json numbers = embedded(page);
+  const Json numbers = embedded(page);
   EXPECT_EQ(numbers["timeline"]["seconds"], 2.0);
   EXPECT_TRUE(numbers["path"]["rows"][0][1].is_null());
   EXPECT_EQ(numbers["path"]["rows"][2][1], -80);
@@ -478,7 +477,7 @@ TEST(Report, a_huge_run_gives_a_bounded_page_that_says_it_merged) {
   EXPECT_TRUE(has(page, "200,000 points, cell means"));
   EXPECT_TRUE(has(page, "Drawn: 1,500 of 80,000"));
   EXPECT_TRUE(has(page, "The first 400 of 50,000 evaluations"));
-  const json numbers = embedded(page);
+  const Json numbers = embedded(page);
   EXPECT_LE(numbers["map"]["layers"][1]["grid"]["nx"].get<int>(), 500);
   EXPECT_NEAR(numbers["map"]["layers"][1]["grid"]["v"]["lo"].get<double>(), 0.25, 1e-12);
 }

@@ -1,6 +1,8 @@
 // The exported trace, read back by an independent JSON parser.
 
 #include "strata/trace_export.hpp"
+#include "base/input_file.hpp"
+#include "base/json.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,14 +11,11 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "strata/error.hpp"
 
 namespace strata {
 namespace {
-
-using nlohmann::json;
 
 std::string scratch(const std::string& name) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "strata_trace_export";
@@ -24,12 +23,11 @@ std::string scratch(const std::string& name) {
   return (folder / name).string();
 }
 
-json exported(const Trace& trace, const std::string& name) {
+Json exported(const Trace& trace, const std::string& name) {
   const std::string path = scratch(name);
   write_chrome_trace(trace, path);
-  std::ifstream in(path);
   EXPECT_FALSE(std::filesystem::exists(path + ".part"));
-  return json::parse(in);
+  return Json::parse(InputFile(path, "trace").read_all());
 }
 
 Trace two_devices() {
@@ -62,9 +60,9 @@ Trace two_devices() {
 }
 
 TEST(TraceExport, spans_become_complete_events_in_microseconds) {
-  const json file = exported(two_devices(), "spans.json");
-  std::vector<json> events;
-  for (const json& event : file.at("traceEvents")) {
+  const Json file = exported(two_devices(), "spans.json");
+  std::vector<Json> events;
+  for (const Json& event : file.at("traceEvents")) {
     if (event.at("ph") == "X") events.push_back(event);
   }
   ASSERT_EQ(events.size(), 2U);
@@ -87,12 +85,14 @@ TEST(TraceExport, spans_become_complete_events_in_microseconds) {
 }
 
 TEST(TraceExport, devices_are_processes_and_queues_are_threads) {
-  const json file = exported(two_devices(), "names.json");
+  const Json file = exported(two_devices(), "names.json");
   std::map<int, std::string> processes;
   std::map<int, std::string> threads;
-  for (const json& event : file.at("traceEvents")) {
-    if (event.at("name") == "process_name") processes[event.at("pid")] = event["args"]["name"];
-    if (event.at("name") == "thread_name") threads[event.at("tid")] = event["args"]["name"];
+  for (const Json& event : file.at("traceEvents")) {
+    if (event.at("name") == "process_name")
+      processes[event.at("pid").get<int>()] = event["args"]["name"].get<std::string>();
+    if (event.at("name") == "thread_name")
+      threads[event.at("tid").get<int>()] = event["args"]["name"].get<std::string>();
   }
   EXPECT_EQ(processes, (std::map<int, std::string>{{0, "cuda:0"}, {1, "cuda:1"}}));
   EXPECT_EQ(threads,
@@ -102,9 +102,9 @@ TEST(TraceExport, devices_are_processes_and_queues_are_threads) {
 TEST(TraceExport, notes_become_instant_events) {
   Trace trace = two_devices();
   trace.notes = {{0.25, "shrink: \"8\" of 15"}, {0.5, "grow"}};
-  std::vector<json> found;
-  const json document = exported(trace, "notes.json");
-  for (const json& event : document.at("traceEvents"))
+  std::vector<Json> found;
+  const Json document = exported(trace, "notes.json");
+  for (const Json& event : document.at("traceEvents"))
     if (event.at("ph") == "i") found.push_back(event);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].at("name"), "shrink: \"8\" of 15");
@@ -138,7 +138,7 @@ TEST(TraceExport, hostile_names_and_numbers_do_not_break_the_document) {
   span.operation = 0;
   span.family = 200;  // one that was never named
   trace.spans.push_back(span);
-  const json file = exported(trace, "hostile.json");
+  const Json file = exported(trace, "hostile.json");
   ASSERT_EQ(file.at("traceEvents").size(), 5U);
   EXPECT_EQ(file["traceEvents"][0]["args"]["name"], "q\"\\\n</script>\x01\xEF\xBF\xBD");
   EXPECT_EQ(file["traceEvents"][3]["name"], "operation 250");
