@@ -166,8 +166,10 @@ void print_traffic(const RunReport& report, bool ran = true);
 int finish(const CommonOptions& common, ReportData data, const Json& object,
            const std::function<void()>& print_text);
 
-/// One line on standard error for a factorization that failed, and `object` if --json asks for it;
-/// returns the exit status.
+/// One line on standard error, "strata: " and why the numbers said no, and `object` if --json asks
+/// for it; the exit status.
+int report_failure(const CommonOptions& common, const std::string& why, const Json& object);
+/// The same for a Cholesky factorization that failed.
 int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object);
 
 }  // namespace strata::cli

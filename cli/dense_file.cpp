@@ -138,7 +138,7 @@ bool differs_from_mirror(const MatrixFile& file) {
 
 /// --triangle: there has to be something in it if there is in the other one.
 template <class T>
-void check_triangle(const MatrixFile& file, const std::string& triangle) {
+void check_triangle_in(const MatrixFile& file, const std::string& triangle) {
   const auto [lower, upper] = triangles_held<T>(file);
   require(triangle == "lower" ? lower || !upper : upper || !lower, ErrorKind::input, "dense",
           "{}: there is nothing {} the diagonal, and something in the other triangle", file.path(),
@@ -226,14 +226,28 @@ DenseMatrix<Complex128> MatrixFile::dense() const {
           real_.dimensions};
 }
 
-bool check_symmetric(const MatrixFile& a, const std::string& triangle) {
+void require_square(const MatrixFile& a) {
   require(a.rows() == a.cols(), ErrorKind::misuse, "dense", "{}: a {} by {} matrix is not square",
           a.path(), a.rows(), a.cols());
+}
+
+bool check_symmetric(const MatrixFile& a, const std::string& triangle) {
+  require_square(a);
+  if (!triangle.empty()) check_triangle(a, triangle);
   return with_element(a, [&]<class T>(T) {
     require_real_diagonal<T>(a);
-    if (triangle.empty()) return differs_from_mirror<T>(a);
-    check_triangle<T>(a, triangle);
-    return false;
+    return triangle.empty() && differs_from_mirror<T>(a);
+  });
+}
+
+void check_triangle(const MatrixFile& a, const std::string& triangle) {
+  with_element(a, [&]<class T>(T) { check_triangle_in<T>(a, triangle); });
+}
+
+bool holds_one_triangle(const MatrixFile& a) {
+  return with_element(a, [&]<class T>(T) {
+    const auto [lower, upper] = triangles_held<T>(a);
+    return lower != upper;
   });
 }
 
@@ -282,5 +296,30 @@ template FactoredView<Complex128> factored_view(MatrixView<const Complex128>, co
                                                 const std::string&, bool);
 template FactoredView<Complex64> factored_view(MatrixView<const Complex64>, const MatrixFile&,
                                                const std::string&, bool);
+
+template <class A>
+FactoredView<A> declared_view(MatrixView<const A> stored, const MatrixFile& file,
+                              const std::string& triangle) {
+  FactoredView<A> out;
+  out.view = stored;
+  if (!file.transposed() && triangle.empty()) return out;
+  out.copy = transpose_of(stored);
+  if (!file.transposed()) out.copy = transpose_of(std::as_const(out.copy).view());
+  const MatrixView<A> a = out.copy.view();
+  for (std::int64_t j = 0; j < a.cols && !triangle.empty(); ++j) {
+    for (std::int64_t i = j + 1; i < a.rows; ++i) {
+      if (triangle == "lower")
+        a(j, i) = conjugate<A>(a(i, j));
+      else
+        a(i, j) = conjugate<A>(a(j, i));
+    }
+  }
+  out.view = std::as_const(out.copy).view();
+  return out;
+}
+template FactoredView<double> declared_view(MatrixView<const double>, const MatrixFile&,
+                                            const std::string&);
+template FactoredView<float> declared_view(MatrixView<const float>, const MatrixFile&,
+                                           const std::string&);
 
 }  // namespace strata::cli

@@ -55,12 +55,23 @@ class MatrixFile {
   std::optional<DenseMatrix<std::complex<double>>> complex_;
 };
 
+/// Throws Error{misuse} for a matrix that is not square.
+void require_square(const MatrixFile& a);
+
 /// Throws Error{misuse} for a matrix that is not square; Error{numerical} naming the first pair of
 /// elements that differ by more than rounding, or an imaginary part on the diagonal. With
 /// `triangle`, lower or upper, only that triangle counts: Error{input} if all there is stands in
 /// the other one. Returns whether elements of A that mirror each other differ at all, where both
 /// are taken.
 [[nodiscard]] bool check_symmetric(const MatrixFile& a, const std::string& triangle);
+
+/// Throws Error{input} if there is nothing in `triangle`, lower or upper, and something in the
+/// other one.
+void check_triangle(const MatrixFile& a, const std::string& triangle);
+
+/// Whether all that is not zero beside the diagonal lies on one side of it: a triangular matrix, or
+/// a symmetric one of which half was written.
+[[nodiscard]] bool holds_one_triangle(const MatrixFile& a);
 
 /// Throws Error{input} naming an element that fp32 cannot hold: too large, or the largest of its
 /// column and no normal number, so without its digits. W: double, std::complex<double>.
@@ -79,6 +90,11 @@ struct FactoredView {
 template <class A>
 [[nodiscard]] FactoredView<A> factored_view(MatrixView<const A> stored, const MatrixFile& file,
                                             const std::string& triangle, bool whole);
+/// The matrix that the file declares, row by row: what is stored, or a copy of it that is turned
+/// round; with `triangle` a copy in which that triangle is mirrored.
+template <class A>
+[[nodiscard]] FactoredView<A> declared_view(MatrixView<const A> stored, const MatrixFile& file,
+                                            const std::string& triangle);
 
 struct CommonOptions;
 struct FactorArguments;

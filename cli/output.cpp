@@ -251,19 +251,23 @@ int finish(const CommonOptions& common, ReportData data, const Json& object,
   return kDone;
 }
 
-int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object) {
+int report_failure(const CommonOptions& common, const std::string& why, const Json& object) {
   end_progress();
   if (common.json) print_json(object);
-  if (std::isnan(info.bad_pivot)) {
-    fmt::print(stderr,
-               "strata: the matrix holds or produced a NaN: pivot {} is NaN, counted from 0\n",
-               info.first_bad_pivot);
-  } else {
-    fmt::print(stderr,
-               "strata: the matrix is not positive definite: pivot {} is {:.6g}, counted from 0\n",
-               info.first_bad_pivot, info.bad_pivot);
-  }
+  fmt::print(stderr, "strata: {}\n", why);
   return kNumbersSaidNo;
+}
+
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object) {
+  const bool no_number = std::isnan(info.bad_pivot);
+  return report_failure(
+      common,
+      no_number
+          ? fmt::format("the matrix holds or produced a NaN: pivot {} is NaN, counted from 0",
+                        info.first_bad_pivot)
+          : fmt::format("the matrix is not positive definite: pivot {} is {:.6g}, counted from 0",
+                        info.first_bad_pivot, info.bad_pivot),
+      object);
 }
 
 }  // namespace strata::cli

@@ -1,4 +1,4 @@
-// strata plan cholesky, strata plan qr (strata plan sparse: sparse.cpp): what a run would do,
+// strata plan cholesky, lu and qr (strata plan sparse: sparse.cpp): what a run would do,
 // before anything is allocated.
 
 #include <fmt/format.h>
@@ -22,6 +22,25 @@ struct PlanArguments {
   bool generated = false;
 };
 
+/// A dense factorization that can be planned.
+struct DensePlan {
+  const char* name;   ///< the verb
+  const char* title;  ///< "a Cholesky"
+  const char* tile;   ///< what a tile is called
+  RunReport (*simulate)(const PlanArguments& arguments, const Machine& machine,
+                        const Options& options, Element element);
+};
+constexpr DensePlan kCholeskyPlan{"cholesky", "a Cholesky", "tile",
+                                  [](const PlanArguments& arguments, const Machine& machine,
+                                     const Options& options, Element element) {
+                                    return simulate_cholesky(arguments.n, machine, options, element,
+                                                             arguments.generated);
+                                  }};
+constexpr DensePlan kLuPlan{
+    "lu", "an LU", "panel",
+    [](const PlanArguments& arguments, const Machine& machine, const Options& options,
+       Element element) { return simulate_lu(arguments.n, machine, options, element); }};
+
 /// N equal devices with round, made-up rates, and all the host memory that is wanted unless
 /// --host-memory says less.
 Machine emulated_machine(const std::string& devices, const Options& options) {
@@ -39,10 +58,11 @@ Machine emulated_machine(const std::string& devices, const Options& options) {
   return machine;
 }
 
-void print_plan(const RunReport& report, bool measured_rates) {
-  fmt::print("cholesky of order {}, {} ({}) of {}, {}, tile {}, policy {}\n", report.n,
+void print_plan(const RunReport& report, const DensePlan& what, bool measured_rates) {
+  fmt::print("{} of order {}, {} ({}) of {}, {}, {} {}, policy {}\n", what.name, report.n,
              counted(std::ssize(report.devices), "device"), fmt::join(report.devices, ", "),
-             counted(report.compute_queues, "queue"), report.path, report.tile, report.policy);
+             counted(report.compute_queues, "queue"), report.path, what.tile, report.tile,
+             report.policy);
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
              format_bytes(report.peak_device_bytes));
@@ -63,22 +83,19 @@ Element element_named(const std::string& name) {
   return Element::fp64;
 }
 
-int run_plan(const PlanArguments& arguments, const CommonOptions& common) {
+int run_plan(const PlanArguments& arguments, const DensePlan& what, const CommonOptions& common) {
   const Options options = common.to_options();
   check_outputs(common, {}, {common.rates});
   const Element element = element_named(arguments.precision);
-  const Machine machine = machine_of(common, options);
-  const RunReport report =
-      simulate_cholesky(arguments.n, machine, options, element, arguments.generated);
+  const RunReport report = what.simulate(arguments, machine_of(common, options), options, element);
   ReportData data;
-  data.title = fmt::format("Plan of a Cholesky factorization of order {}", report.n);
-  data.subtitle =
-      fmt::format("{}, tile {}, policy {}", counted(std::ssize(report.devices), "device"),
-                  report.tile, report.policy);
+  data.title = fmt::format("Plan of {} factorization of order {}", what.title, report.n);
+  data.subtitle = fmt::format("{}, {} {}, policy {}", counted(std::ssize(report.devices), "device"),
+                              what.tile, report.tile, report.policy);
   data.run = report;
   data.simulated = true;
   return finish(common, std::move(data), to_json(report),
-                [&] { print_plan(report, options.rates.has_value()); });
+                [&] { print_plan(report, what, options.rates.has_value()); });
 }
 
 struct PlanQrArguments {
@@ -163,6 +180,29 @@ void add_plan_qr(Command& verb, CommonOptions& common, Run& run) {
   });
 }
 
+/// Options of a plan of a dense factorization.
+void add_dense_plan(Command& algorithm, const DensePlan& what, CommonOptions& common,
+                    const std::shared_ptr<PlanArguments>& arguments, Run& run) {
+  common.add_to(algorithm);
+  algorithm.get_option("--devices")
+      .description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  algorithm.add_option("--n", arguments->n, "order of the matrix")
+      .required()
+      .check(nonnegative_number());
+  algorithm.callback([&run, &common, &what, arguments] {
+    run = [&common, &what, arguments] { return run_plan(*arguments, what, common); };
+  });
+}
+
+void add_plan_lu(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm = verb.add_subcommand("lu", "dense LU with partial pivoting, by panels");
+  add_examples(algorithm, {"strata plan lu --n 100000 --devices host:2 --device-memory 16GiB"});
+  auto arguments = std::make_shared<PlanArguments>();
+  add_dense_plan(algorithm, kLuPlan, common, arguments, run);
+  algorithm.add_option("--precision", arguments->precision, "fp64 or fp32")
+      .check(one_of({"fp64", "fp32"}));
+}
+
 }  // namespace
 
 Machine machine_of(const CommonOptions& common, const Options& options) {
@@ -197,21 +237,14 @@ void add_plan(Command& app, CommonOptions& common, Run& run) {
       algorithm,
       {"strata plan cholesky --n 1000000 --tile 8192 --devices emulated:4 --device-memory 64GiB"});
   auto arguments = std::make_shared<PlanArguments>();
-  common.add_to(algorithm);
-  algorithm.get_option("--devices")
-      .description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
-  algorithm.add_option("--n", arguments->n, "order of the matrix")
-      .required()
-      .check(nonnegative_number());
+  add_dense_plan(algorithm, kCholeskyPlan, common, arguments, run);
   algorithm
       .add_option("--precision", arguments->precision,
                   "fp64, fp32, complex128 or complex64 (a Hermitian matrix)")
       .check(one_of({"fp64", "fp32", "complex128", "complex64"}));
   algorithm.add_flag("--generated", arguments->generated,
                      "the matrix is a covariance, generated on the devices");
-  algorithm.callback([&run, &common, arguments] {
-    run = [&common, arguments] { return run_plan(*arguments, common); };
-  });
+  add_plan_lu(verb, common, run);
   add_plan_qr(verb, common, run);
   add_plan_sparse(verb, common, run);
 }

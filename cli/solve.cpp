@@ -1,5 +1,6 @@
-// strata solve A b -o x: symmetric and Hermitian positive definite systems, dense ones here; sparse
-// ones by their factors (sparse_solve.cpp) or by GMRES (krylov.cpp).
+// strata solve A b -o x: dense symmetric and Hermitian positive definite systems here; others that
+// are dense by LU (general_solve.cpp), sparse ones by their factors (sparse_solve.cpp) or by GMRES
+// (krylov.cpp).
 
 #include <fmt/format.h>
 
@@ -12,7 +13,8 @@
 
 #include "base/check.hpp"
 #include "cli/app.hpp"
-#include "cli/dense_file.hpp"
+#include "cli/dense_system.hpp"
+#include "cli/general_solve.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 #include "scalar/complex.hpp"
@@ -24,24 +26,10 @@ struct SolveArguments {
   FactorArguments factor;
   SparseSystem system;
   std::string precision = "auto";
-  std::string method = "cholesky";
+  std::string method = "auto";
   GmresArguments gmres;
   std::vector<Option> of_sparse;  // options of sparse matrices and their factors
 };
-
-/// Whether elements of A that mirror each other differ by rounding, where both are taken.
-bool check_system(const MatrixFile& a, const MatrixFile& b, const std::string& triangle) {
-  const bool differs = check_symmetric(a, triangle);
-  require(b.rows() == a.rows(), ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}",
-          b.path(), b.rows(), a.path(), a.rows());
-  return differs;
-}
-
-/// Whether it is solved in fp32, or in complex numbers of it: as was asked for; for auto only if
-/// both files hold it, since fp64 holds whatever is in either, and no digits are dropped unasked.
-bool solved_in_fp32(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
-  return asked == "auto" ? a.is_single() && b.is_single() : asked == "fp32";
-}
 
 void print_solve(const SolveResult& result, std::int64_t columns, const std::string& output) {
   const Certificate& c = result.certificate;
@@ -49,6 +37,7 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
   fmt::print("solved {}, {}, in {} with {} ({}, tile {}, {})\n", counted(factor.n, "unknown"),
              counted(columns, "right-hand side"), to_string(c.precision),
              fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
+  fmt::print("  method            Cholesky\n");
   print_certificate(c);
   fmt::print("  log determinant   {:.15g}\n  refinement steps  {}\n", c.factor.log_determinant,
              c.refinement_steps);
@@ -59,42 +48,22 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
   fmt::print("x written to {}\n", output);
 }
 
-/// Right-hand sides as W. Complex ones of a real matrix are real ones twice: the real parts, and
-/// behind them the imaginary parts.
-template <class W>
-DenseMatrix<W> columns_of(const MatrixFile& rhs, bool conjugated) {
-  if constexpr (is_complex_v<W>) {
-    DenseMatrix<W> b = rhs.dense<W>();
-    if (conjugated)
-      std::transform(b.values.begin(), b.values.end(), b.values.begin(), conjugate<W>);
-    return b;
-  } else {
-    if (!rhs.is_complex()) return rhs.dense<W>();
-    const auto whole = rhs.dense<std::complex<W>>();
-    DenseMatrix<W> b{{}, whole.rows, 2 * whole.cols, whole.dimensions};
-    std::transform(whole.values.begin(), whole.values.end(), std::back_inserter(b.values),
-                   real_part<std::complex<W>>);
-    std::transform(whole.values.begin(), whole.values.end(), std::back_inserter(b.values),
-                   imaginary_part<std::complex<W>>);
-    return b;
-  }
+int solve_by_lu(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
+                const CommonOptions& common, const Options& options, std::string why) {
+  return run_general_solve({matrix, rhs, arguments.factor.triangle, arguments.precision,
+                            arguments.system.output, std::move(why)},
+                           common, options);
 }
 
-/// X in the form that the file of right-hand sides has.
-template <class T>
-void write_solution(const std::string& output, DenseMatrix<T> x, const MatrixFile& rhs,
-                    bool conjugated) {
-  if constexpr (is_complex_v<T>) {
-    if (conjugated)
-      std::transform(x.values.begin(), x.values.end(), x.values.begin(), conjugate<T>);
-  } else if (rhs.is_complex()) {
-    const std::size_t count = x.values.size() / 2;
-    DenseMatrix<std::complex<T>> whole{{}, x.rows, x.cols / 2};
-    for (std::size_t k = 0; k < count; ++k)
-      whole.values.emplace_back(x.values[k], x.values[count + k]);
-    return write_dense(output, std::as_const(whole).view(), rhs.dimensions());
+/// What says without a factorization that A is not positive definite; empty: nothing does.
+template <class A>
+std::string bad_diagonal(MatrixView<const A> a, const MatrixFile& matrix) {
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    if (!(real_part(a(i, i)) > 0))
+      return fmt::format("{}: not positive definite: element ({}, {}) is {}, counted from 0",
+                         matrix.path(), i, i, real_part(a(i, i)));
   }
-  write_dense(output, std::as_const(x).view(), rhs.dimensions());
+  return {};
 }
 
 /// A solution in T of A as it is stored, or as it was widened.
@@ -103,6 +72,10 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
              const SolveArguments& arguments, const CommonOptions& common, const Options& options,
              GivenTriangles given) {
   const std::string& output = arguments.system.output;
+  if (arguments.method == "auto") {
+    const std::string why = bad_diagonal(a, matrix);
+    if (!why.empty()) return solve_by_lu(matrix, rhs, arguments, common, options, why);
+  }
   // The lower triangle of what is stored is what is factored; where both differ, rows have to be
   // those of the file.
   const FactoredView<A> factored =
@@ -114,7 +87,13 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
   const SolveResult result = solve(factored.view, b.view(), x.view(), options, given);
   const Certificate& certificate = result.certificate;
+  if (!certificate.factor.ok && arguments.method == "auto")
+    return solve_by_lu(
+        matrix, rhs, arguments, common, options,
+        fmt::format("{}: not positive definite: pivot {} is {:.6g}, counted from 0", matrix.path(),
+                    certificate.factor.first_bad_pivot, certificate.factor.bad_pivot));
   Json object = to_json(result.factor);
+  object["method"] = "cholesky";
   object["factor"] = to_json(certificate.factor);
   object["certificate"] = to_json(certificate);
   if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
@@ -138,28 +117,6 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   return finite ? report_solution(check) : report_out_of_range(certificate.precision);
 }
 
-/// In Narrow or Wide: float and double, or complex numbers of them.
-template <class Narrow, class Wide>
-int solve_in_either(const MatrixFile& matrix, const MatrixFile& rhs,
-                    const SolveArguments& arguments, const CommonOptions& common,
-                    const Options& options, GivenTriangles given) {
-  const auto solve_with = [&]<class T, class A>(T, MatrixView<const A> a) {
-    return solve_in<T>(a, matrix, rhs, arguments, common, options, given);
-  };
-  if (solved_in_fp32(arguments.precision, matrix, rhs)) {
-    if (matrix.is_single()) return solve_with(Narrow{}, matrix.stored<Narrow>());
-    require_held_in_fp32(matrix.stored<Wide>(), matrix);
-    return solve_with(Narrow{}, matrix.stored<Wide>());
-  }
-  if (!matrix.is_single()) return solve_with(Wide{}, matrix.stored<Wide>());
-  const MatrixView<const Narrow> narrow = matrix.stored<Narrow>();
-  DenseMatrix<Wide> wide{std::vector<Wide>(static_cast<std::size_t>(narrow.size())), narrow.rows,
-                         narrow.cols};
-  for (std::int64_t j = 0; j < narrow.cols; ++j)
-    std::copy_n(narrow.column(j), narrow.rows, wide.view().column(j));
-  return solve_with(Wide{}, std::as_const(wide).view());
-}
-
 int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
                 const CommonOptions& common, const Options& options) {
   refuse_given(
@@ -168,17 +125,34 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
                   matrix.is_complex() ? "of complex numbers, solved as a dense one" : "dense"));
   const MatrixFile rhs(arguments.system.rhs);
   check_interrupt();
-  const GivenTriangles given = check_system(matrix, rhs, arguments.factor.triangle)
-                                   ? GivenTriangles::both
-                                   : GivenTriangles::lower;
+  check_shapes(matrix, rhs);
+  const std::string& triangle = arguments.factor.triangle;
+  if (arguments.method == "lu") {
+    if (!triangle.empty()) check_triangle(matrix, triangle);
+    return solve_by_lu(matrix, rhs, arguments, common, options, "as asked for");
+  }
+  GivenTriangles given = GivenTriangles::lower;
+  try {
+    if (check_symmetric(matrix, triangle)) given = GivenTriangles::both;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::numerical || arguments.method != "auto") throw;
+    if (triangle.empty() && holds_one_triangle(matrix))
+      fail(ErrorKind::numerical, "solve", "{}, --method lu as it is", error.what());
+    return solve_by_lu(matrix, rhs, arguments, common, options, error.what());
+  }
+  const auto solve_with = [&]<class T, class A>(T, MatrixView<const A> a) {
+    return solve_in<T>(a, matrix, rhs, arguments, common, options, given);
+  };
   return matrix.is_complex()
-             ? solve_in_either<std::complex<float>, std::complex<double>>(matrix, rhs, arguments,
-                                                                          common, options, given)
-             : solve_in_either<float, double>(matrix, rhs, arguments, common, options, given);
+             ? solve_in_either<std::complex<float>, std::complex<double>>(
+                   matrix, rhs, arguments.precision, solve_with)
+             : solve_in_either<float, double>(matrix, rhs, arguments.precision, solve_with);
 }
 
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
                  const CommonOptions& common) {
+  require(arguments.method != "lu", ErrorKind::misuse, "options",
+          "--method lu is for dense matrices, and '{}' is sparse", arguments.factor.matrix);
   FactorArguments factor = arguments.factor;
   refuse_given(common.of_dense_factors,
                fmt::format("is an option of dense matrices, and {} is sparse", factor.matrix));
@@ -192,8 +166,8 @@ int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& argume
 }
 
 /// What the first file is decides: a factor, a sparse matrix or a dense one.
-int solve_by_cholesky(const SolveArguments& arguments, const CommonOptions& common,
-                      const Options& options) {
+int solve_by_factors(const SolveArguments& arguments, const CommonOptions& common,
+                     const Options& options) {
   const std::string& path = arguments.factor.matrix;
   refuse_given(arguments.gmres.block.options, "is an option of --method gmres");
   if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
@@ -218,9 +192,9 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   std::vector<std::string> inputs = arguments.factor.inputs();
   inputs.insert(inputs.end(), {system.rhs, system.matrix, common.rates});
   check_outputs(common, {{"--output", system.output}}, inputs);
-  if (arguments.method != "gmres") return solve_by_cholesky(arguments, common, options);
+  if (arguments.method != "gmres") return solve_by_factors(arguments, common, options);
   for (const auto& options : {arguments.of_sparse, common.of_factors, common.of_dense_factors})
-    refuse_given(options, "is an option of --method cholesky");
+    refuse_given(options, "is an option of --method cholesky and lu");
   GmresArguments gmres = arguments.gmres;
   gmres.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   return run_gmres({arguments.factor.matrix, system.rhs, system.output, arguments.factor.triangle},
@@ -242,7 +216,7 @@ void add_sparse_options(Command& verb, SolveArguments& arguments) {
 
 void add_solve(Command& app, CommonOptions& common, Run& run) {
   Command verb = app.add_subcommand(
-      "solve", "solve A x = b, A symmetric or Hermitian positive definite, or sparse");
+      "solve", "solve A x = b, A dense, or sparse and symmetric positive definite or not");
   add_examples(verb,
                {"strata solve A.npy b.npy -o x.npy --device-memory 512MiB",
                 "strata solve A.mtx b.npy -o x.npy --precision fp32",
@@ -265,9 +239,10 @@ void add_solve(Command& app, CommonOptions& common, Run& run) {
       .check(one_of({"auto", "fp64", "fp32"}))
       .capture_default_str();
   verb.add_option("--method", arguments->method,
-                  "cholesky (sparse where A is a .mtx of coordinates), or gmres (sparse A: "
-                  "restarted, s vectors at a time)")
-      .check(one_of({"cholesky", "gmres"}))
+                  "auto, cholesky (sparse where A is a .mtx of coordinates), lu (dense A, with "
+                  "partial pivoting), or gmres (sparse A: restarted, s vectors at a time). auto is "
+                  "cholesky, and lu for a dense A that is not symmetric positive definite")
+      .check(one_of({"auto", "cholesky", "lu", "gmres"}))
       .capture_default_str();
   add_sparse_options(verb, *arguments);
   arguments->gmres.add_to(verb);

@@ -115,9 +115,13 @@ struct FactorQuality {
 [[nodiscard]] FactorQuality quality_of(const SparseFactorization& f, bool errors);
 /// Fields scaled_condition and numerically_singular.
 void add_to_json(const FactorQuality& quality, Json& object);
-void print_condition(double scaled_condition);
+/// How the matrix is scaled that the condition is of.
+inline constexpr const char* kUnitDiagonal = "to a unit diagonal";
+inline constexpr const char* kRowsAndColumns = "by rows and columns";
+void print_condition(double scaled_condition, const char* scaled = kUnitDiagonal);
 /// One line on standard error where A is numerically singular; the exit status.
-int report_singular(double scaled_condition, Element precision, bool of_factor);
+int report_singular(double scaled_condition, Element precision, bool of_factor,
+                    const char* scaled = kUnitDiagonal);
 /// What ran on what.
 void print_run(const SparseFactorization& f);
 /// Log-determinant, entries of L, supernodes, and seconds.
@@ -155,13 +159,14 @@ struct SolutionCheck {
   std::int64_t n = 0;
   bool singular = false;
   bool of_factor = false;  ///< the precision is that of a factor, and x is in fp64
+  const char* scaled = kUnitDiagonal;
 };
 int report_solution(const SolutionCheck& check);
 /// Field `ok` of `certificate`: whether it is what was promised; and `why`, where it is not.
 void add_to_json(const SolutionCheck& check, Json& object);
 int report_out_of_range(Element precision);
 /// Backward errors, condition and the bound of the error.
-void print_certificate(const Certificate& certificate);
+void print_certificate(const Certificate& certificate, const char* scaled = kUnitDiagonal);
 
 /// strata solve of a sparse matrix, or with a saved factor.
 struct SparseSystem {

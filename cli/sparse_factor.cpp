@@ -292,21 +292,23 @@ void add_to_json(const FactorQuality& quality, Json& object) {
   if (!std::isnan(quality.scaled_condition)) object["numerically_singular"] = quality.singular;
 }
 
-void print_condition(double scaled_condition) {
+void print_condition(double scaled_condition, const char* scaled) {
   if (std::isnan(scaled_condition)) return;
-  fmt::print("  condition         {:.2e} of the matrix scaled to a unit diagonal (an estimate)\n",
-             scaled_condition);
+  fmt::print("  condition         {:.2e} of the matrix scaled {} (an estimate)\n", scaled_condition,
+             scaled);
 }
 
-int report_singular(double scaled_condition, Element precision, bool of_factor) {
+int report_singular(double scaled_condition, Element precision, bool of_factor,
+                    const char* scaled) {
   const bool single = precision == Element::fp32;
-  fmt::print(stderr,
-             "strata: {}: scaled to a unit diagonal its condition is about {:.1e}, and from {:.1e} "
-             "on not a digit is sure{}\n",
-             single && of_factor ? "a factor in fp32 cannot tell the matrix from a singular one"
-                                 : "the matrix is numerically singular",
-             scaled_condition, singular_condition(precision),
-             single ? " in fp32: --precision fp64" : "");
+  fmt::print(
+      stderr,
+      "strata: {}: scaled {} its condition is about {:.1e}, and from {:.1e} on not a digit is "
+      "sure{}\n",
+      single && of_factor ? "a factor in fp32 cannot tell the matrix from a singular one"
+                          : "the matrix is numerically singular",
+      scaled, scaled_condition, singular_condition(precision),
+      single ? " in fp32: --precision fp64" : "");
   return kNumbersSaidNo;
 }
 

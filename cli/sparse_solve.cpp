@@ -81,7 +81,7 @@ std::string complaint_of(const SolutionCheck& check) {
 
 }  // namespace
 
-void print_certificate(const Certificate& c) {
+void print_certificate(const Certificate& c, const char* scaled) {
   fmt::print("  backward error    {:.2e} in the norm, {:.2e} row by row\n", c.backward_error,
              c.componentwise_backward_error);
   if (std::isnan(c.forward_error)) return;
@@ -91,7 +91,7 @@ void print_certificate(const Certificate& c) {
   } else {
     fmt::print("  forward error     not a digit is known\n");
   }
-  print_condition(c.scaled_condition);
+  print_condition(c.scaled_condition, scaled);
 }
 
 int report_out_of_range(Element precision) {
@@ -109,7 +109,8 @@ void add_to_json(const SolutionCheck& check, Json& object) {
 int report_solution(const SolutionCheck& check) {
   const Certificate& c = check.certificate;
   if (check.n == 0) return kDone;
-  if (check.singular) return report_singular(c.scaled_condition, c.precision, check.of_factor);
+  if (check.singular)
+    return report_singular(c.scaled_condition, c.precision, check.of_factor, check.scaled);
   const std::string why = complaint_of(check);
   if (why.empty()) return kDone;
   fmt::print(stderr, "strata: solve: {}\n", why);

@@ -60,6 +60,8 @@ PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const Options& op
   const auto start = std::chrono::steady_clock::now();
   require(options.tile >= 0, ErrorKind::misuse, "options", "a panel cannot have {} columns",
           options.tile);
+  require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "options",
+          "LU has no in-core path: it is for Cholesky factors");
   require_devices(machine);
   problem.devices = static_cast<int>(machine.devices.size());
   const std::int64_t budget = smallest_memory(machine);

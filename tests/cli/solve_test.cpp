@@ -40,6 +40,7 @@ class CliSolve : public testing::Test {
                               const std::string& out = "x.npy") const {
     return Words{"solve", path(matrix), path(rhs), "-o", path(out)} + small_device();
   }
+  [[nodiscard]] Words cholesky() const { return command() + Words{"--method", "cholesky"}; }
   /// Refused, and no file is left or made, although all of them were asked for.
   void refuse(const Words& words, int status, const Words& pieces) const {
     const std::size_t before = scratch.files();
@@ -152,7 +153,7 @@ TEST_F(CliSolve, InCoreNamesTheSamePivot) {
   write_system(100, 1);
   a.view()(70, 70) = -3;
   write_npy(path("A.npy"), std::as_const(a).view());
-  refuse(command() + Words{"--path", "in-core"}, 1, {"not positive definite", "pivot 70 is -"});
+  refuse(cholesky() + Words{"--path", "in-core"}, 1, {"not positive definite", "pivot 70 is -"});
 }
 
 TEST_F(CliSolve, OrderNoneAndOne) {
@@ -178,8 +179,8 @@ TEST_F(CliSolve, NotPositiveDefiniteNamesThePivot) {
   // Eliminating rows 0 to 69 leaves pivot 70 lower than it was: below −3.
   a.view()(70, 70) = -3;
   write_npy(path("A.npy"), std::as_const(a).view());
-  refuse(command() + Words{"--tile", "32"}, 1, {"not positive definite", "pivot 70 is -"});
-  const Outcome outcome = run_program(command() + Words{"--tile", "32", "--json"});
+  refuse(cholesky() + Words{"--tile", "32"}, 1, {"not positive definite", "pivot 70 is -"});
+  const Outcome outcome = run_program(cholesky() + Words{"--tile", "32", "--json"});
   expect_complaint(outcome, 1, {"pivot 70"});
   const Json object = json_of(outcome.out);
   EXPECT_EQ(object.at("factor").at("ok"), false);
@@ -195,7 +196,7 @@ TEST_F(CliSolve, OverflowIsCalledNaN) {
   b = random_columns(2, 1, 1);
   write_npy(path("A.npy"), std::as_const(a).view());
   write_npy(path("b.npy"), std::as_const(b).view());
-  refuse(command(), 1, {"pivot 1"});
+  refuse(cholesky(), 1, {"pivot 1"});
 }
 
 TEST_F(CliSolve, NotSymmetricNamesBothElements) {
@@ -203,7 +204,7 @@ TEST_F(CliSolve, NotSymmetricNamesBothElements) {
   a.view()(70, 3) = 0.25;
   a.view()(3, 70) = 0.5;
   write_npy(path("A.npy"), std::as_const(a).view());
-  refuse(command(), 1, {"not symmetric", "(70, 3)", "(3, 70)", "0.25", "0.5"});
+  refuse(cholesky(), 1, {"not symmetric", "(70, 3)", "(3, 70)", "0.25", "0.5"});
 }
 
 TEST_F(CliSolve, ShapesThatDoNotFit) {

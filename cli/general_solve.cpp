@@ -1,0 +1,107 @@
+#include "cli/general_solve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+#include "cli/dense_system.hpp"
+#include "cli/sparse.hpp"
+#include "scalar/complex.hpp"
+
+namespace strata::cli {
+namespace {
+
+Json json_of_outcome(const LuInfo& info) {
+  return {{"ok", info.ok},
+          {"zero_pivot", info.zero_pivot},
+          {"not_finite", info.not_finite},
+          {"growth", number(info.growth)},
+          {"determinant", Json{{"sign", info.determinant.sign},
+                               {"log", number(info.determinant.log())},
+                               {"value", number(info.determinant.value())}}}};
+}
+
+void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) {
+  const Certificate& c = result.certificate;
+  const RunReport& factor = result.factor;
+  const Determinant& det = result.info.determinant;
+  fmt::print("solved {}, {}, in {} with {} ({}, tile {}, {})\n", counted(factor.n, "unknown"),
+             counted(system.rhs.cols(), "right-hand side"), to_string(c.precision),
+             fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
+  fmt::print("  method            LU: {}\n", system.why);
+  print_certificate(c, kRowsAndColumns);
+  fmt::print("  growth            {:.3g} of elements in elimination\n", result.info.growth);
+  fmt::print("  log determinant   {:.15g}, of a {} determinant\n", det.log(),
+             det.sign < 0 ? "negative" : "positive");
+  fmt::print("  refinement steps  {}\n", c.refinement_steps);
+  fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",
+             factor.seconds, factor.seconds > 0 ? factor.flops / factor.seconds / 1e9 : 0,
+             c.seconds);
+  print_traffic(factor);
+  fmt::print("x written to {}\n", system.output);
+}
+
+std::string why_no_factor(const LuInfo& info, const GeneralSystem& system, Element precision) {
+  if (info.not_finite >= 0)
+    return fmt::format("solve: {}: elimination leaves the range of {} in column {}, counted from 0",
+                       system.matrix.path(), to_string(precision), info.not_finite);
+  return fmt::format(
+      "solve: {}: the matrix is singular: the pivot of column {} is zero, counted from 0",
+      system.matrix.path(), info.zero_pivot);
+}
+
+/// A solution in T of A as it is stored, or as it was widened.
+template <class T, class A>
+int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const CommonOptions& common,
+             const Options& options) {
+  const FactoredView<A> a = declared_view(stored, system.matrix, system.triangle);
+  const DenseMatrix<double> b = columns_of<double>(system.rhs, false);
+  if constexpr (std::is_same_v<T, float>) require_held_in_fp32(b.view(), system.rhs);
+  check_interrupt();
+  DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
+  const GeneralSolveResult result = solve_general(a.view, b.view(), x.view(), options);
+  const Certificate& certificate = result.certificate;
+  Json object = to_json(result.factor);
+  object["method"] = "lu";
+  object["why"] = system.why;
+  object["factor"] = json_of_outcome(result.info);
+  object["certificate"] = to_json(certificate);
+  if (!result.info.ok)
+    return report_failure(common, why_no_factor(result.info, system, certificate.precision),
+                          object);
+  object["solve"] = to_json(result.solve);
+  object["hpl_residual"] = number(result.hpl_residual);
+  const bool singular = numerically_singular(certificate.scaled_condition, certificate.precision);
+  object["numerically_singular"] = singular;
+  const SolutionCheck check{certificate, b.rows, singular, false, kRowsAndColumns};
+  add_to_json(check, object);
+  ReportData data;
+  data.title = fmt::format("A system of {}, solved", counted(b.rows, "unknown"));
+  data.subtitle = fmt::format("{} with {}, by LU in {}", system.matrix.path(), system.rhs.path(),
+                              to_string(certificate.precision));
+  data.figures = {
+      {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
+      {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
+  data.run = result.factor;
+  begin_output();
+  const bool finite = std::all_of(x.values.begin(), x.values.end(), is_finite<T>);
+  write_solution(system.output, std::move(x), system.rhs, false);
+  (void)finish(common, std::move(data), object, [&] { print_solve(result, system); });
+  return finite ? report_solution(check) : report_out_of_range(certificate.precision);
+}
+
+}  // namespace
+
+int run_general_solve(const GeneralSystem& system, const CommonOptions& common,
+                      const Options& options) {
+  require(!system.matrix.is_complex(), ErrorKind::numerical, "solve",
+          "{}; LU, which solves such systems, is for real numbers as yet", system.why);
+  return solve_in_either<float, double>(system.matrix, system.rhs, system.precision,
+                                        [&]<class T, class A>(T, MatrixView<const A> a) {
+                                          return solve_in<T>(a, system, common, options);
+                                        });
+}
+
+}  // namespace strata::cli
