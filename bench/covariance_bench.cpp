@@ -8,7 +8,7 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "bench/in_core_bench.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "run/device_set.hpp"
 #include "scalar/dispatch.hpp"
 

@@ -9,7 +9,7 @@
 #include <array>
 
 #include "base/check.hpp"
-#include "kernels/potrf_batched.hpp"
+#include "kernels/dense/potrf_batched.hpp"
 
 namespace strata::bench {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "bench/cholesky_bench.hpp"
 #include "bench/in_place.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "run/device_set.hpp"
 
 namespace strata::bench {

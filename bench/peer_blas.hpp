@@ -2,7 +2,7 @@
 // The BLAS and LAPACK of the host as a peer: another instance of the one that the host kernels
 // use, with threads of its own.
 
-#include "kernels/blas_table.hpp"
+#include "kernels/backend/blas_table.hpp"
 
 namespace strata::bench {
 

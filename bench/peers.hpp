@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bench/in_place.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 
 namespace strata::bench {
 

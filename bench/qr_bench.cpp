@@ -16,7 +16,7 @@
 #include "bench/in_core_bench.hpp"
 #include "bench/tall_peers.hpp"
 #include "bench/tall_site.hpp"
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "run/device_set.hpp"
 
 namespace strata::bench {

@@ -63,7 +63,7 @@ struct ProductCount {
 [[nodiscard]] std::vector<ProductCount> count_products();
 
 /// Figure 14: what sums in double-double by extraction may be tuned by, and what is taken. On a GPU
-/// all shapes of a thread block (kernels/gram_shape.hpp); on a CPU rows of a block.
+/// all shapes of a thread block (kernels/tall/gram_shape.hpp); on a CPU rows of a block.
 struct TunedSum {
   std::int64_t n = 0;
   int edge = 0;                              ///< of the square of pairs of a thread, …

@@ -11,8 +11,8 @@
 #include "bench/cuda_peers.hpp"
 #include "bench/peers_plugin.hpp"
 #include "bench/sparse_matrices.hpp"
-#include "kernels/front.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
+#include "kernels/fronts/front.hpp"
 #include "run/device_set.hpp"
 
 namespace strata::bench {

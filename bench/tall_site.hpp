@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "qr/pass_executor.hpp"
 #include "run/device_set.hpp"
 #include "strata/qr.hpp"

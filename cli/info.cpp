@@ -6,8 +6,8 @@
 
 #include "base/bytes.hpp"
 #include "cli/app.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/blas_table.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/backend/blas_table.hpp"
 #include "run/numa.hpp"
 
 namespace strata::cli {

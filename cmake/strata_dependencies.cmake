@@ -18,7 +18,7 @@ target_include_directories(strata_hwloc SYSTEM INTERFACE ${STRATA_HWLOC_INCLUDE}
 target_link_libraries(strata_hwloc INTERFACE ${STRATA_HWLOC_LIBRARY})
 
 # BLAS and LAPACK: only the header is needed to build. The library is loaded at run time
-# (src/kernels/blas_table.cpp); which file that is, is decided here. OpenBLAS is preferred, any other will do. Calls of
+# (src/kernels/backend/blas_table.cpp); which file that is, is decided here. OpenBLAS is preferred, any other will do. Calls of
 # one thread each are made from several threads, so a build of OpenBLAS with OpenMP, which takes the number of threads
 # from OpenMP alone, is left aside where there is a choice.
 find_path(STRATA_CBLAS_INCLUDE cblas.h
@@ -66,7 +66,7 @@ string(SUBSTRING "${STRATA_BLAS_FOUND}" 1 -1 STRATA_BLAS_FOUND)
 string(SUBSTRING "${STRATA_BLAS_NAMES}" 1 -1 STRATA_BLAS_NAMES)
 message(STATUS "BLAS, loaded at run time: ${STRATA_BLAS_FOUND}")
 
-# Orders of elimination. METIS (Apache-2.0) is loaded at run time, as a private instance (src/sparse/metis_library.cpp), so
+# Orders of elimination. METIS (Apache-2.0) is loaded at run time, as a private instance (src/sparse/ordering/metis_library.cpp), so
 # that only its header and its place are needed; of SuiteSparse AMD alone (BSD-3-Clause) is linked.
 find_path(STRATA_METIS_INCLUDE metis.h REQUIRED)
 find_library(STRATA_METIS_LIBRARY metis)

@@ -1,9 +1,10 @@
-# One static library a folder of src/: strata_folder(NAME DEPENDS target…).
+# One static library a folder of src/ with its rooms: strata_folder(NAME DEPENDS target…).
 # Files called *_cuda.cpp or *.cu belong to the CUDA backend (strata_cuda_backend), not to the folder's library.
 function(strata_folder name)
   cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
   set(target strata_${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp
+       ${CMAKE_SOURCE_DIR}/src/${name}/*/*.cpp)
   list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$")
   add_library(${target} STATIC ${sources})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
@@ -62,10 +63,10 @@ function(strata_cuda_module target)
 endfunction()
 
 # VARIABLE ← what says whether the library and libstrata_cuda.so fit together: "VERSION+HASH", of the project's version and of
-# all our headers that src/kernels/backend.hpp includes, directly or not. Nobody has to remember to count an interface up,
+# all our headers that src/kernels/backend/backend.hpp includes, directly or not. Nobody has to remember to count an interface up,
 # and an edit of any of them configures anew.
 function(strata_backend_version variable)
-  set(pending src/kernels/backend.hpp)
+  set(pending src/kernels/backend/backend.hpp)
   set(seen)
   while(pending)
     list(POP_FRONT pending header)
@@ -98,7 +99,8 @@ endfunction()
 # libstrata_cuda.so: the CUDA backend. libstrata_peers_cuda.so: what the benchmarks compare with; never part of the library.
 function(strata_cuda_targets)
   find_package(CUDAToolkit 12.5 REQUIRED) # cudaGetDriverEntryPointByVersion
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/*.cu ${CMAKE_SOURCE_DIR}/src/kernels/*.cu)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/*.cu ${CMAKE_SOURCE_DIR}/src/kernels/*.cu
+       ${CMAKE_SOURCE_DIR}/src/kernels/*/*.cu)
   strata_cuda_module(strata_cuda SOURCES ${sources} LINK strata_base strata_matrix strata_schedule CUDA::cublas CUDA::cublasLt)
   strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu
                      ${CMAKE_SOURCE_DIR}/bench/peer_cudss.cu

@@ -90,6 +90,20 @@ class TidyTest(unittest.TestCase):
                 ("include/strata/machine.hpp", "strata/cholesky.hpp")]:
             self.expect_finding(self.include(path, target), f"may not include {target}")
 
+    def test_rooms_have_walls(self):
+        for path, target in [
+                ("src/kernels/fronts/a.cpp", "kernels/dense/b.hpp"), ("src/kernels/tall/a.cpp", "kernels/tall/b.hpp"),
+                ("src/kernels/table_a.cpp", "kernels/krylov/b.hpp"), ("src/sparse/a.cpp", "sparse/fronts/b.hpp"),
+                ("src/sparse/fronts/a.cpp", "sparse/ordering/b.hpp"), ("src/qr/a.cpp", "kernels/tall/b.hpp"),
+                ("src/kernels/fronts/a.cpp", "schedule/b.hpp")]:
+            self.expect_clean(self.include(path, target))
+        for path, target in [
+                ("src/kernels/backend/a.cpp", "kernels/dense/b.hpp"), ("src/kernels/tall/a.cpp", "kernels/fronts/b.hpp"),
+                ("src/kernels/dense/a.cpp", "kernels/tall/b.hpp"), ("src/kernels/dense/a.cpp", "kernels/b.hpp"),
+                ("src/sparse/ordering/a.cpp", "sparse/fronts/b.hpp"), ("src/sparse/fronts/a.cpp", "sparse/b.hpp")]:
+            self.expect_finding(self.include(path, target), f"may not include {target}")
+        self.expect_finding({"src/kernels/attic/a.cpp": ""}, "belongs to no room")
+
     def test_the_command_line_uses_what_is_public_or_listed(self):
         for target in ["strata/strata.hpp", "cli/app.hpp", "bench/peers.hpp", "base/check.hpp",
                        "cholesky/planning.hpp", *RULES["CLI_PRIVATE"]]:

@@ -15,7 +15,7 @@
 #include "bench/sparse_matrices.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
-#include "kernels/blas_table.hpp"
+#include "kernels/backend/blas_table.hpp"
 
 namespace strata::cli {
 namespace {

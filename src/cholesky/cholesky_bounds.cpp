@@ -4,11 +4,11 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/covariance.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/potrf.hpp"
-#include "kernels/syrk.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/potrf.hpp"
+#include "kernels/dense/syrk.hpp"
+#include "kernels/dense/trsm.hpp"
 #include "schedule/complex_work.hpp"
 #include "schedule/machine_model.hpp"
 

@@ -1,7 +1,7 @@
 #include "cholesky/covariance_entries.hpp"
 
-#include "kernels/backend.hpp"
-#include "kernels/tables.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/backend/tables.hpp"
 
 namespace strata {
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "device/device.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata {

@@ -13,7 +13,7 @@
 
 #include "base/check.hpp"
 #include "cholesky/row_owners.hpp"
-#include "kernels/covariance_times.hpp"
+#include "kernels/covariance/covariance_times.hpp"
 #include "session/budget.hpp"
 
 namespace strata {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "strata/cholesky.hpp"
 
 namespace strata {

@@ -20,7 +20,7 @@
 
 #include "base/check.hpp"
 #include "cholesky/dense_system.hpp"
-#include "kernels/host_residual.hpp"
+#include "kernels/dense/host_residual.hpp"
 #include "scalar/safe_range.hpp"
 
 namespace strata {

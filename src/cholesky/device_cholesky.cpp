@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "kernels/potrf_batched.hpp"
+#include "kernels/dense/potrf_batched.hpp"
 #include "run/device_site.hpp"
 
 namespace strata {

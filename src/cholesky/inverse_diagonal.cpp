@@ -10,10 +10,10 @@
 #include <algorithm>
 
 #include "cholesky/row_owners.hpp"
-#include "kernels/column_squares.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/laset.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/dense/column_squares.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/laset.hpp"
+#include "kernels/dense/trsm.hpp"
 
 namespace strata {
 namespace {

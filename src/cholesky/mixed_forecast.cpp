@@ -2,10 +2,10 @@
 // solves by those of their sums. The error E = A − L·Lᵀ has two parts. What the map allows, by
 // rounding and leaving out, is about ε‖A‖_F, since that is what it was made for. The other does not
 // depend on ε: tensor cores cut off what they add, so that a sum of products comes out too small by
-// a share of it that grows with its length (kernels/tile_scales.hpp). On the diagonal, where sums
-// are of squares, tr E is that share of Σ‖L_ik‖² over the tiles that are multiplied there; below
-// it ‖E_ij‖ is at most the share times Σ_k ‖L_ik·L_jkᵀ‖. A probe finds |tr E| and √2·‖E‖_F times a
-// standard normal variate, the largest of four of which is about 1.
+// a share of it that grows with its length (kernels/dense/tile_scales.hpp). On the diagonal, where
+// sums are of squares, tr E is that share of Σ‖L_ik‖² over the tiles that are multiplied there;
+// below it ‖E_ij‖ is at most the share times Σ_k ‖L_ik·L_jkᵀ‖. A probe finds |tr E| and √2·‖E‖_F
+// times a standard normal variate, the largest of four of which is about 1.
 
 #include "cholesky/mixed_forecast.hpp"
 
@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "cholesky/tile_formats.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/tile_scales.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/tile_scales.hpp"
 #include "schedule/machine_model.hpp"
 #include "strata/detect.hpp"
 

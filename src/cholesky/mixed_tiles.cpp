@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "cholesky/tile_tasks.hpp"
-#include "kernels/convert.hpp"
-#include "kernels/covariance.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/potrf.hpp"
-#include "kernels/syrk.hpp"
-#include "kernels/tile_inverse.hpp"
-#include "kernels/tile_norm.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/convert.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/potrf.hpp"
+#include "kernels/dense/syrk.hpp"
+#include "kernels/dense/tile_inverse.hpp"
+#include "kernels/dense/tile_norm.hpp"
+#include "kernels/dense/trsm.hpp"
 
 namespace strata {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "cholesky/precision_map.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "run/device_set.hpp"
 #include "strata/cholesky.hpp"
 #include "strata/matrix_view.hpp"

@@ -10,7 +10,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
-#include "kernels/gemm.hpp"
+#include "kernels/dense/gemm.hpp"
 #include "run/potrf_tuning.hpp"
 #include "session/policy.hpp"
 #include "session/search.hpp"

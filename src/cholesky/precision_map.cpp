@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "kernels/tile_scales.hpp"
+#include "kernels/dense/tile_scales.hpp"
 #include "scalar/fp8.hpp"
 
 namespace strata {

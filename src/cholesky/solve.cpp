@@ -23,7 +23,7 @@
 #include "base/check.hpp"
 #include "base/index.hpp"
 #include "cholesky/dense_system.hpp"
-#include "kernels/host_residual.hpp"
+#include "kernels/dense/host_residual.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
 #include "session/report.hpp"

@@ -17,11 +17,11 @@
 #include "base/check.hpp"
 #include "cholesky/row_owners.hpp"
 #include "cholesky/tile_tasks.hpp"
-#include "kernels/covariance.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/potrf.hpp"
-#include "kernels/syrk.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/potrf.hpp"
+#include "kernels/dense/syrk.hpp"
+#include "kernels/dense/trsm.hpp"
 #include "schedule/last_uses.hpp"
 
 namespace strata {

@@ -11,9 +11,9 @@
 
 #include "cholesky/covariance_product.hpp"
 #include "cholesky/planning.hpp"
-#include "kernels/covariance.hpp"
-#include "kernels/tile_norm.hpp"
-#include "kernels/tile_scales.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/tile_norm.hpp"
+#include "kernels/dense/tile_scales.hpp"
 #include "run/host_pinner.hpp"
 #include "session/session.hpp"
 #include "store/memory_store.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cholesky/tile_factor.hpp"
-#include "kernels/gemm.hpp"
+#include "kernels/dense/gemm.hpp"
 
 namespace strata {
 

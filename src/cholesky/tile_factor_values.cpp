@@ -9,7 +9,7 @@
 #include "cholesky/mixed_tiles.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "device/device_host.hpp"
-#include "kernels/formats_host.hpp"
+#include "kernels/dense/formats_host.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 

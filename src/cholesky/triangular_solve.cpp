@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "cholesky/row_owners.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/trmm.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/trmm.hpp"
+#include "kernels/dense/trsm.hpp"
 
 namespace strata {
 namespace {

@@ -10,10 +10,10 @@
 #include <algorithm>
 
 #include "cholesky/row_owners.hpp"
-#include "kernels/column_squares.hpp"
-#include "kernels/covariance.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/column_squares.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/trsm.hpp"
 
 namespace strata {
 namespace {

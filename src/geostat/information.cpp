@@ -28,8 +28,8 @@
 #include "base/constants.hpp"
 #include "geostat/gaussian_process.hpp"
 #include "geostat/small_matrix.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/covariance/covariance.hpp"
 
 namespace strata {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "strata/geostat.hpp"
 #include "strata/matrix_view.hpp"
 

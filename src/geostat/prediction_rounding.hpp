@@ -11,7 +11,7 @@
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/dense_block.hpp"
 #include "geostat/regression.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "strata/geostat.hpp"
 
 namespace strata {

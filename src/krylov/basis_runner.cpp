@@ -10,7 +10,7 @@
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
 #include "base/index.hpp"
-#include "kernels/panel.hpp"
+#include "kernels/krylov/panel.hpp"
 #include "session/budget.hpp"
 
 namespace strata {

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "kernels/laset.hpp"
-#include "kernels/panel.hpp"
+#include "kernels/dense/laset.hpp"
+#include "kernels/krylov/panel.hpp"
 
 namespace strata {
 

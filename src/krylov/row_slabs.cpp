@@ -8,7 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/index.hpp"
-#include "kernels/panel.hpp"
+#include "kernels/krylov/panel.hpp"
 
 namespace strata {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 // A sparse matrix cut into slabs of rows, each for one device.
 //
-// Contract: a slab is a contiguous range of whole chunks (kernels/panel.hpp) of the rows; slabs go
-// to the devices in contiguous ranges. Columns of a slab are numbered anew: those below its number
-// of rows are its own, the others elements of its halo, which is in the order of the matrix's
-// columns. The order of the entries of a row stays that of the matrix. A link is what one slab
-// needs of another.
+// Contract: a slab is a contiguous range of whole chunks (kernels/krylov/panel.hpp) of the rows;
+// slabs go to the devices in contiguous ranges. Columns of a slab are numbered anew: those below
+// its number of rows are its own, the others elements of its halo, which is in the order of the
+// matrix's columns. The order of the entries of a row stays that of the matrix. A link is what one
+// slab needs of another.
 
 #include <cstdint>
 #include <vector>

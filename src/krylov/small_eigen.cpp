@@ -15,7 +15,7 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/run_fused.hpp"
+#include "kernels/backend/run_fused.hpp"
 #include "scalar/lanes.hpp"
 
 namespace strata {

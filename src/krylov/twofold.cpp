@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/run_fused.hpp"
+#include "kernels/backend/run_fused.hpp"
 #include "scalar/double_double.hpp"
 
 namespace strata {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/check.hpp"
-#include "kernels/panel_status.hpp"
+#include "kernels/dense/panel_status.hpp"
 #include "lu/lu_panels.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"

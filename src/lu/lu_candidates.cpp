@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/check.hpp"
-#include "kernels/getrf.hpp"
-#include "kernels/lu_update.hpp"
+#include "kernels/dense/getrf.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "schedule/machine_model.hpp"
 #include "schedule/plan_layout.hpp"
 #include "session/policy.hpp"

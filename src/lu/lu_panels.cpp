@@ -7,7 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/index.hpp"
-#include "kernels/getrf.hpp"
+#include "kernels/dense/getrf.hpp"
 #include "scalar/dispatch.hpp"
 #include "schedule/machine_model.hpp"
 #include "session/budget.hpp"

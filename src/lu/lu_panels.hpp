@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/getrf.hpp"
+#include "kernels/dense/getrf.hpp"
 #include "lu/planning.hpp"
 #include "run/host_pinner.hpp"
 #include "session/session.hpp"

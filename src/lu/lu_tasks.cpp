@@ -16,9 +16,9 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/getrf.hpp"
-#include "kernels/lu_back.hpp"
-#include "kernels/lu_update.hpp"
+#include "kernels/dense/getrf.hpp"
+#include "kernels/dense/lu_back.hpp"
+#include "kernels/dense/lu_update.hpp"
 
 namespace strata {
 namespace {

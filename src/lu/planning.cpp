@@ -7,7 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
-#include "kernels/lu_update.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "session/policy.hpp"
 #include "session/search.hpp"
 

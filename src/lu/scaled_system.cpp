@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "base/index.hpp"
-#include "kernels/panel_status.hpp"
+#include "kernels/dense/panel_status.hpp"
 #include "scalar/safe_range.hpp"
 
 namespace strata {

@@ -1,7 +1,7 @@
 #include "qr/arguments.hpp"
 
 #include "base/check.hpp"
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 
 namespace strata {
 

@@ -44,7 +44,7 @@
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 #include "qr/exact_rank.hpp"
 #include "qr/methods.hpp"
 #include "qr/narrowed_factor.hpp"

@@ -4,7 +4,7 @@
 
 #include "qr/column_passes.hpp"
 
-#include "kernels/subtract_columns.hpp"
+#include "kernels/tall/subtract_columns.hpp"
 
 namespace strata {
 

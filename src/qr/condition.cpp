@@ -15,7 +15,7 @@
 #include <limits>
 
 #include "base/constants.hpp"
-#include "kernels/run_fused.hpp"
+#include "kernels/backend/run_fused.hpp"
 #include "qr/square_matrix.hpp"
 #include "scalar/lanes.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 
 namespace strata {
 namespace {

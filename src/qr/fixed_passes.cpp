@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 #include "qr/methods.hpp"
 
 namespace strata {

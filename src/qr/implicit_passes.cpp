@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
-#include "kernels/convert.hpp"
-#include "kernels/laset.hpp"
-#include "kernels/subtract_columns.hpp"
+#include "kernels/dense/convert.hpp"
+#include "kernels/dense/laset.hpp"
+#include "kernels/tall/subtract_columns.hpp"
 #include "qr/sum_tree.hpp"
 
 namespace strata {

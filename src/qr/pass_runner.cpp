@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 #include "qr/planned_passes.hpp"
 #include "session/report.hpp"
 

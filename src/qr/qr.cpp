@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 #include "qr/arguments.hpp"
 #include "qr/dependent_columns.hpp"
 #include "qr/planned_passes.hpp"

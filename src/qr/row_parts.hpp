@@ -4,7 +4,7 @@
 //
 // Contract: pure data. A part begins at a multiple of qr_part_multiple() rows, a power of two. So a
 // sum over a block that begins at a multiple of its own height, a power of two, is a node of the
-// tree of the whole (kernels/gram.hpp), whatever parts there are. Blocks are as large as that
+// tree of the whole (kernels/tall/gram.hpp), whatever parts there are. Blocks are as large as that
 // allows, and of one part; the last block of V alone may be of any height.
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 #include "qr/column_passes.hpp"
 #include "qr/count_passes.hpp"
 #include "qr/implicit_passes.hpp"

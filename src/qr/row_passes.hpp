@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "qr/row_parts.hpp"
 #include "qr/sum_tree.hpp"
 #include "schedule/task.hpp"
@@ -29,7 +29,7 @@ enum class RowPass : std::uint8_t {
   orthogonal,     ///< V ← Q·C of the same
   inner_columns,  ///< B ← LᵀX of two blocks of columns (column_passes.hpp)
   subtract_columns,  ///< X ← X − L·R of the same
-  sketch,            ///< B ← Ω·X, 2n × n (kernels/sketch.hpp)
+  sketch,            ///< B ← Ω·X, 2n × n (kernels/tall/sketch.hpp)
   count_sketch,  ///< C ← Ω·X of few rows by CountSketch, B ← Ω₂·C by a Gaussian Ω₂, 2n × n
   count_gram,  ///< the same C, B ← CᵀC
   // With a Q that triangles make of V, which stays as it is (implicit_passes.hpp):

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "kernels/dd_triangles.hpp"
-#include "kernels/run_fused.hpp"
+#include "kernels/backend/run_fused.hpp"
+#include "kernels/tall/dd_triangles.hpp"
 
 namespace strata {
 namespace {

@@ -127,7 +127,7 @@ template <class W>
   return result;
 }
 
-/// The same with four elements side by side (kernels/dd_triangles.hpp), with the same bits.
+/// The same with four elements side by side (kernels/tall/dd_triangles.hpp), with the same bits.
 template <>
 [[nodiscard]] SmallCholesky<DoubleDouble> small_cholesky(SquareMatrix<DoubleDouble> b,
                                                          BadPivot rule, double tolerance,

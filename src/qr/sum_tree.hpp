@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "qr/row_parts.hpp"
 #include "schedule/task.hpp"
 

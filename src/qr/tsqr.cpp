@@ -14,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 #include "qr/methods.hpp"
 #include "qr/narrowed_factor.hpp"
 #include "qr/tsqr_passes.hpp"

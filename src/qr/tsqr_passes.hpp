@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "kernels/householder.hpp"
+#include "kernels/tall/householder.hpp"
 #include "qr/row_passes.hpp"
 
 namespace strata {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "run/pinned_ranges.hpp"
 #include "run/pinned_ring.hpp"
 #include "run/potrf_tuning.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "run/potrf_tuning.hpp"
 #include "strata/matrix_view.hpp"
 

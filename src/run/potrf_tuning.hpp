@@ -6,14 +6,14 @@
 // if there is no file. The host has nothing to tune and never reads it. What a run follows has to
 // be told with its result, so a table knows which file it came from. Files of earlier versions have
 // an `ib` in each entry, which is read over, and may have the variant `exclusive`, which counts as
-// `fused`: both are for benchmarks alone now (kernels/potrf_options.hpp).
+// `fused`: both are for benchmarks alone now (kernels/dense/potrf_options.hpp).
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kernels/backend.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "strata/cholesky_options.hpp"
 
 namespace strata {

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/kernel_table.hpp"
+#include "kernels/backend/kernel_table.hpp"
 #include "schedule/plan.hpp"
 
 namespace strata {

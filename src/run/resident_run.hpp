@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "run/issued_program.hpp"
 #include "run/pinned_ring.hpp"
 #include "run/program.hpp"

@@ -17,8 +17,8 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
-#include "sparse/entry_checks.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/entry_checks.hpp"
+#include "sparse/ordering/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"
 

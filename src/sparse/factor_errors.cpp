@@ -17,7 +17,7 @@
 #include "base/constants.hpp"
 #include "base/random.hpp"
 #include "cholesky/inverse_norm.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"
 

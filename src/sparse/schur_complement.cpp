@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.hpp"
-#include "sparse/entry_checks.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/entry_checks.hpp"
+#include "sparse/ordering/pattern.hpp"
 #include "strata/sparse_factor.hpp"
 
 namespace strata {

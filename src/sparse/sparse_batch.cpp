@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "sparse/front_batch.hpp"
+#include "sparse/fronts/front_batch.hpp"
 
 namespace strata {
 

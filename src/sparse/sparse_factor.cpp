@@ -12,12 +12,12 @@
 #include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
-#include "sparse/analysis_file.hpp"
-#include "sparse/checksum_file.hpp"
-#include "sparse/error_places.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/inverse_panels.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/inverse_panels.hpp"
+#include "sparse/ordering/analysis_file.hpp"
+#include "sparse/ordering/checksum_file.hpp"
+#include "sparse/ordering/error_places.hpp"
+#include "sparse/ordering/pattern.hpp"
 
 namespace strata {
 

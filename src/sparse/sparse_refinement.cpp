@@ -27,8 +27,8 @@
 #include "base/work_crew.hpp"
 #include "cholesky/dense_block.hpp"
 #include "scalar/safe_range.hpp"
-#include "sparse/error_places.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/error_places.hpp"
+#include "sparse/ordering/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "scalar/double_double.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/pattern.hpp"
 
 namespace strata {
 

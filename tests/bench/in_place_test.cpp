@@ -12,7 +12,7 @@
 
 #include "base/bytes.hpp"
 #include "base/random.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 
 namespace strata::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include "bench/qr_bench.hpp"
 #include "bench/qr_figures.hpp"
 #include "bench/sparse_matrices.hpp"
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "strata/error.hpp"
 
 namespace strata::bench {

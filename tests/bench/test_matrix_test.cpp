@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/covariance/covariance.hpp"
 
 namespace strata::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/random.hpp"
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/tile_cholesky.hpp"
-#include "kernels/covariance_times.hpp"
+#include "kernels/covariance/covariance_times.hpp"
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"

@@ -7,7 +7,7 @@
 
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/planning.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/problems.hpp"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cholesky/mixed_factor.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "strata/error.hpp"
 #include "tests/cholesky/mixed_factors.hpp"
 #include "tests/cholesky/policies.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 #include "cholesky/planning.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"

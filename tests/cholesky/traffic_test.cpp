@@ -10,7 +10,7 @@
 
 #include "base/random.hpp"
 #include "cholesky/planning.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "schedule/plan_layout.hpp"
 #include "session/policy.hpp"
 #include "strata/error.hpp"

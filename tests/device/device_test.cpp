@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/device_host.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "tests/device/conformance.hpp"
 
 namespace strata::testing {

@@ -1,8 +1,8 @@
 // Backends: what they are called, which devices they make, and that no kernel is missing.
 
-#include "kernels/backend.hpp"
-#include "kernels/gram.hpp"
-#include "kernels/householder.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/tall/gram.hpp"
+#include "kernels/tall/householder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,16 +12,16 @@
 #include <utility>
 
 #include "base/bytes.hpp"
-#include "kernels/convert.hpp"
-#include "kernels/covariance_times.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/getrf.hpp"
-#include "kernels/lu_back.hpp"
-#include "kernels/lu_update.hpp"
-#include "kernels/mixed_products.hpp"
-#include "kernels/panel.hpp"
-#include "kernels/potrf_batched.hpp"
-#include "kernels/trmm.hpp"
+#include "kernels/covariance/covariance_times.hpp"
+#include "kernels/dense/convert.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/getrf.hpp"
+#include "kernels/dense/lu_back.hpp"
+#include "kernels/dense/lu_update.hpp"
+#include "kernels/dense/mixed_products.hpp"
+#include "kernels/dense/potrf_batched.hpp"
+#include "kernels/dense/trmm.hpp"
+#include "kernels/krylov/panel.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 

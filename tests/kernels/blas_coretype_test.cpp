@@ -1,6 +1,6 @@
 // Which kernels are asked for, by processors as they are sold and rented.
 
-#include "kernels/blas_coretype.hpp"
+#include "kernels/backend/blas_coretype.hpp"
 
 #include <gtest/gtest.h>
 

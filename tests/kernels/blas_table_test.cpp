@@ -1,7 +1,7 @@
 // The BLAS of the host kernels: what it computes, which kernels it gets, and that it is ours alone.
 // fake_openblas.cpp stands for an OpenBLAS that does not know the processor.
 
-#include "kernels/blas_table.hpp"
+#include "kernels/backend/blas_table.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 #include "base/environment_overlay.hpp"
 #include "base/random.hpp"
-#include "kernels/blas_host.hpp"
+#include "kernels/backend/blas_host.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/processors.hpp"
 

@@ -1,6 +1,6 @@
 // chol_dd: by hand, against numbers of 113 bits, and the bits of the reference.
 
-#include "kernels/chol_dd.hpp"
+#include "kernels/tall/chol_dd.hpp"
 
 #include <numeric>
 

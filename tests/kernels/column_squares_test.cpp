@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/column_squares.hpp"
+#include "kernels/dense/column_squares.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 

@@ -7,7 +7,7 @@
 #include <complex>
 #include <limits>
 
-#include "kernels/host_residual.hpp"
+#include "kernels/dense/host_residual.hpp"
 #include "tests/support/nan.hpp"
 #include "tests/support/problems.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/trmm.hpp"
+#include "kernels/dense/trmm.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {

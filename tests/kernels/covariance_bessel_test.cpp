@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "kernels/bessel_k.hpp"
-#include "kernels/covariance_interpolant.hpp"
+#include "kernels/covariance/bessel_k.hpp"
+#include "kernels/covariance/covariance_interpolant.hpp"
 
 namespace strata {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/covariance/covariance.hpp"
 #include "strata/error.hpp"
 
 namespace strata {

@@ -1,7 +1,7 @@
 // Distances on the sphere where formulas for them lose digits: neighbours, antipodes, poles, the
 // date line. Expected values follow from one angle alone.
 
-#include "kernels/covariance_lag.hpp"
+#include "kernels/covariance/covariance_lag.hpp"
 
 #include <gtest/gtest.h>
 

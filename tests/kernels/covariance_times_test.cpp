@@ -1,7 +1,7 @@
 // covariance_times: by hand, against sums in long double of formulas written anew, and bit by bit
 // where its contract promises bits. Every backend that this machine has.
 
-#include "kernels/covariance_times.hpp"
+#include "kernels/covariance/covariance_times.hpp"
 
 #include <array>
 #include <boost/math/special_functions/bessel.hpp>

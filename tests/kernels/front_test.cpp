@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/front.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
+#include "kernels/fronts/front.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {

@@ -1,7 +1,7 @@
 // The order of tiles of the fused Cholesky kernel, without a GPU: every tile once, and one block
 // beside the chain's gets to the end.
 
-#include "kernels/fused_order.hpp"
+#include "kernels/dense/fused_order.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Products with general matrices against sums that are exact, and in many digits.
 
-#include "kernels/general_residual.hpp"
+#include "kernels/dense/general_residual.hpp"
 
 #include "tests/kernels/block_harness.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/block_harness.hpp"
 #include "tests/support/campaign.hpp"

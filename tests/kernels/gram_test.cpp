@@ -1,12 +1,12 @@
 // gram and its relatives: sums worked out by hand, sums in many digits, and every backend with the
 // bits of the reference, for all elements.
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 
 #include <cmath>
 #include <limits>
 
-#include "kernels/gram_shape.hpp"
+#include "kernels/tall/gram_shape.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/block_harness.hpp"
 

@@ -1,7 +1,7 @@
 // What a certificate is made of, against the formulas in long double: residuals, norms, and each
 // term of the backward error where it is the one that matters.
 
-#include "kernels/host_residual.hpp"
+#include "kernels/dense/host_residual.hpp"
 
 #include <gtest/gtest.h>
 

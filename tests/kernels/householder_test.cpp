@@ -1,7 +1,7 @@
 // Householder QR of blocks: by hand, against LAPACK, and every backend with the bits of the
 // reference.
 
-#include "kernels/householder.hpp"
+#include "kernels/tall/householder.hpp"
 
 #include <lapacke.h>
 

@@ -1,6 +1,6 @@
 // laset of every backend: blocks of the identity wherever they lie.
 
-#include "kernels/laset.hpp"
+#include "kernels/dense/laset.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 

@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "base/index.hpp"
-#include "kernels/getrf.hpp"
-#include "kernels/lu_back.hpp"
-#include "kernels/lu_update.hpp"
+#include "kernels/dense/getrf.hpp"
+#include "kernels/dense/lu_back.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 #include "tests/support/nan.hpp"
 

@@ -1,7 +1,7 @@
 // The polynomials that a GPU takes for the Matérn correlation, computed here on the CPU from the
 // same header, against Boost.Math in long double.
 
-#include "kernels/matern_table.hpp"
+#include "kernels/covariance/matern_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "kernels/covariance_boost.hpp"
+#include "kernels/covariance/covariance_boost.hpp"
 
 namespace strata {
 namespace {

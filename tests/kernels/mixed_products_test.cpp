@@ -8,11 +8,11 @@
 
 #include "base/bytes.hpp"
 #include "base/random.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/convert.hpp"
-#include "kernels/formats_reference.hpp"
-#include "kernels/mixed_products.hpp"
-#include "kernels/tile_norm.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/dense/convert.hpp"
+#include "kernels/dense/formats_reference.hpp"
+#include "kernels/dense/mixed_products.hpp"
+#include "kernels/dense/tile_norm.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/formats_reference.hpp"
-#include "kernels/mixed_products.hpp"
+#include "kernels/dense/formats_reference.hpp"
+#include "kernels/dense/mixed_products.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {

@@ -1,6 +1,6 @@
 // trmm of every backend: exact integers, and real numbers against the reference.
 
-#include "kernels/trmm.hpp"
+#include "kernels/dense/trmm.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 

@@ -1,15 +1,15 @@
 // Steps of Krylov methods: worked out by hand on small integers, each backend with the bits of the
 // reference, and any cut into whole chunks with the bits of the whole.
 
-#include "kernels/panel.hpp"
+#include "kernels/krylov/panel.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "kernels/backend.hpp"
-#include "kernels/gram.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/tall/gram.hpp"
 #include "scalar/double_double.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"

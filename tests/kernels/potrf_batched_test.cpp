@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/potrf_batched.hpp"
+#include "kernels/dense/potrf_batched.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {

@@ -1,7 +1,7 @@
 #pragma once
 // Processors by what they can do.
 
-#include "kernels/blas_coretype.hpp"
+#include "kernels/backend/blas_coretype.hpp"
 
 namespace strata::testing {
 

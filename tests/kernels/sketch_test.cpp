@@ -1,7 +1,7 @@
 // sketch: its random numbers, what must hold of each kind whatever they are, and every backend with
 // the bits of the reference.
 
-#include "kernels/sketch.hpp"
+#include "kernels/tall/sketch.hpp"
 
 #include <cmath>
 

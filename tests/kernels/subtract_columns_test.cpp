@@ -1,6 +1,6 @@
 // subtract_columns: by hand, against long double, and the bits of the reference.
 
-#include "kernels/subtract_columns.hpp"
+#include "kernels/tall/subtract_columns.hpp"
 
 #include <array>
 

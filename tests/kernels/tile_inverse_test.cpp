@@ -7,9 +7,9 @@
 
 #include "base/bytes.hpp"
 #include "base/random.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/formats_reference.hpp"
-#include "kernels/tile_inverse.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/dense/formats_reference.hpp"
+#include "kernels/dense/tile_inverse.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata {

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "base/index.hpp"
-#include "kernels/getrf.hpp"
-#include "kernels/lu_back.hpp"
-#include "kernels/lu_update.hpp"
+#include "kernels/dense/getrf.hpp"
+#include "kernels/dense/lu_back.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "lu/planning.hpp"
 #include "run/run.hpp"
 #include "session/policy.hpp"

@@ -22,7 +22,7 @@ using test::Tall;
 
 // ---- blocks and the tree of their sums
 
-/// The sum of units first … first + count − 1 in the order of kernels/gram.hpp, written out.
+/// The sum of units first … first + count − 1 in the order of kernels/tall/gram.hpp, written out.
 std::string written_sum(std::int64_t first, std::int64_t count) {
   if (count == 1) return std::to_string(first);
   std::int64_t half = 1;

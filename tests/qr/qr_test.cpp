@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "qr/row_passes.hpp"
 #include "qr/row_store.hpp"
 #include "run/run.hpp"

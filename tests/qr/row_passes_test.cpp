@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gram.hpp"
+#include "kernels/tall/gram.hpp"
 #include "qr/pass_executor.hpp"
 
 namespace strata {

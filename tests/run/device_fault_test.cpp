@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "cholesky/tile_cholesky.hpp"
-#include "kernels/covariance.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cholesky/tile_cholesky.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "run/run.hpp"
 #include "strata/error.hpp"
 #include "tests/run/small_tiles.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "cholesky/tile_cholesky.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
 #include "tests/run/small_tiles.hpp"

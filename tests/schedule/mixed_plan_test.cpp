@@ -10,7 +10,7 @@
 #include "cholesky/mixed_tiles.hpp"
 #include "cholesky/planning.hpp"
 #include "cholesky/triangular_solve.hpp"
-#include "kernels/convert.hpp"
+#include "kernels/dense/convert.hpp"
 #include "schedule/plan_layout.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/plan_checker.hpp"

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "kernels/covariance.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/syrk.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/covariance/covariance.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/syrk.hpp"
+#include "kernels/dense/trsm.hpp"
 #include "schedule/plan.hpp"
 #include "tests/schedule/plan_checker.hpp"
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/backend.hpp"
-#include "kernels/operand.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/backend/operand.hpp"
 #include "schedule/shared_call.hpp"
 #include "tests/schedule/random_schedule.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "schedule/machine_model.hpp"
 #include "schedule/plan.hpp"
 #include "tests/schedule/plan_checker.hpp"

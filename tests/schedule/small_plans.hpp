@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cholesky/tile_cholesky.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "schedule/plan.hpp"
 
 namespace strata::test {

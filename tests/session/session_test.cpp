@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/gemm.hpp"
+#include "kernels/dense/gemm.hpp"
 #include "session/policy.hpp"
 #include "store/memory_store.hpp"
 

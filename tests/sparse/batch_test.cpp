@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/backend.hpp"
-#include "kernels/even_calls.hpp"
-#include "sparse/front_batch.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/backend/even_calls.hpp"
+#include "sparse/fronts/front_batch.hpp"
 #include "strata/error.hpp"
 #include "strata/sparse_batch.hpp"
 #include "tests/sparse/dense_oracle.hpp"

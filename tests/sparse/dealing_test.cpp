@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/front_program.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/front_schedule.hpp"
-#include "sparse/subtree_dealing.hpp"
+#include "kernels/fronts/front_program.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/front_schedule.hpp"
+#include "sparse/fronts/subtree_dealing.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dealt_factors.hpp"
 #include "tests/sparse/dense_oracle.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sparse/front_layout.hpp"
+#include "sparse/fronts/front_layout.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/front_matrices.hpp"
 #include "tests/sparse/front_sizes.hpp"

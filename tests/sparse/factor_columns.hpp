@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sparse/front_factor.hpp"
+#include "sparse/fronts/front_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 
 namespace strata::test {

@@ -8,12 +8,12 @@
 #include <fstream>
 #include <vector>
 
-#include "kernels/backend.hpp"
-#include "kernels/potrf.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/dense/potrf.hpp"
 #include "run/run.hpp"
 #include "schedule/plan.hpp"
-#include "sparse/front_layout.hpp"
-#include "sparse/front_schedule.hpp"
+#include "sparse/fronts/front_layout.hpp"
+#include "sparse/fronts/front_schedule.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"

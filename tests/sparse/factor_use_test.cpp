@@ -8,7 +8,7 @@
 #include <fstream>
 #include <limits>
 
-#include "sparse/front_factor.hpp"
+#include "sparse/fronts/front_factor.hpp"
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sparse/front_layout.hpp"
+#include "sparse/fronts/front_layout.hpp"
 
 namespace strata::test {
 

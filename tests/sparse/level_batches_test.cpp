@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "kernels/backend.hpp"
-#include "kernels/front_program.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/front_layout.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/fronts/front_program.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/front_layout.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"

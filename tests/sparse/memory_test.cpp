@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sparse/inverse_panels.hpp"
+#include "sparse/fronts/inverse_panels.hpp"
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/io/scratch.hpp"

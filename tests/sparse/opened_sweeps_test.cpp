@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "kernels/backend.hpp"
-#include "sparse/front_factor.hpp"
+#include "kernels/backend/backend.hpp"
+#include "sparse/fronts/front_factor.hpp"
 #include "tests/sparse/front_matrices.hpp"
 #include "tests/sparse/front_sizes.hpp"
 #include "tests/sparse/options.hpp"

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "sparse/metis_library.hpp"
-#include "sparse/nested_dissection.hpp"
-#include "sparse/ordering.hpp"
+#include "sparse/ordering/metis_library.hpp"
+#include "sparse/ordering/nested_dissection.hpp"
+#include "sparse/ordering/ordering.hpp"
 #include "strata/error.hpp"
 #include "strata/io.hpp"
 #include "tests/sparse/patterns.hpp"

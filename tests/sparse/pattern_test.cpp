@@ -1,6 +1,6 @@
 // Patterns: what is symmetric, what tells them apart, what is refused.
 
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/pattern.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

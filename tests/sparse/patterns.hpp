@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "sparse/pattern.hpp"
+#include "sparse/ordering/pattern.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata::test {

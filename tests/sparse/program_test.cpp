@@ -7,15 +7,15 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/backend.hpp"
-#include "kernels/front.hpp"
-#include "kernels/front_program.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/fronts/front.hpp"
+#include "kernels/fronts/front_program.hpp"
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/front_layout.hpp"
-#include "sparse/front_schedule.hpp"
-#include "sparse/inverse_panels.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/front_layout.hpp"
+#include "sparse/fronts/front_schedule.hpp"
+#include "sparse/fronts/inverse_panels.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/front_program.hpp"
+#include "kernels/fronts/front_program.hpp"
 #include "schedule/plan_layout.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/front_layout.hpp"
-#include "sparse/front_schedule.hpp"
-#include "sparse/supernodes.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/front_layout.hpp"
+#include "sparse/fronts/front_schedule.hpp"
+#include "sparse/ordering/supernodes.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"

@@ -5,9 +5,9 @@
 #include <array>
 #include <map>
 
-#include "sparse/graph_coarsening.hpp"
-#include "sparse/nested_dissection.hpp"
-#include "sparse/vertex_separator.hpp"
+#include "sparse/ordering/graph_coarsening.hpp"
+#include "sparse/ordering/nested_dissection.hpp"
+#include "sparse/ordering/vertex_separator.hpp"
 #include "tests/sparse/patterns.hpp"
 #include "tests/support/campaign.hpp"
 

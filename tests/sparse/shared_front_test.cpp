@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/backend.hpp"
-#include "kernels/front_program.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/fronts/front_program.hpp"
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
 #include "schedule/fixed_places.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/front_program.hpp"
-#include "sparse/front_schedule.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/front_program.hpp"
+#include "sparse/fronts/front_schedule.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dealt_factors.hpp"
 #include "tests/sparse/dense_oracle.hpp"

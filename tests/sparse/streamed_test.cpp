@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "schedule/plan_layout.hpp"
 #include "session/policy.hpp"
-#include "sparse/front_factor.hpp"
-#include "sparse/front_homes.hpp"
-#include "sparse/front_schedule.hpp"
+#include "sparse/fronts/front_factor.hpp"
+#include "sparse/fronts/front_homes.hpp"
+#include "sparse/fronts/front_schedule.hpp"
 #include "tests/sparse/front_matrices.hpp"
 #include "tests/sparse/front_sizes.hpp"
 #include "tests/sparse/options.hpp"

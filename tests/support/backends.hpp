@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 
 namespace strata::test {
 

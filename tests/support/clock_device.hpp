@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/backend.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/syrk.hpp"
-#include "kernels/trsm.hpp"
+#include "kernels/backend/backend.hpp"
+#include "kernels/dense/gemm.hpp"
+#include "kernels/dense/syrk.hpp"
+#include "kernels/dense/trsm.hpp"
 #include "tests/support/passing_device.hpp"
 
 namespace strata::test {

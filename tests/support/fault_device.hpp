@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "tests/support/passing_device.hpp"
 
 namespace strata::test {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "tests/support/passing_device.hpp"
 
 namespace strata::test {

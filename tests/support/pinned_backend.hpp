@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/backend/backend.hpp"
 #include "run/pinned_ranges.hpp"
 #include "tests/support/passing_device.hpp"
 

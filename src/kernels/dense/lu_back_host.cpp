@@ -1,0 +1,34 @@
+// lu_back by BLAS.
+
+#include "kernels/backend/blas_host.hpp"
+#include "kernels/backend/operand.hpp"
+#include "kernels/dense/lu_back.hpp"
+
+namespace strata {
+
+template <class T>
+void lu_back_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(lu_back, parameters.variant, kTransposedFactor);
+  submit_each(queue, calls, [transposed = parameters.variant != 0](const BlockView* x) {
+    const auto panel = matrix_of<const T>(x[1]);
+    const auto all = matrix_of<T>(x[0]);
+    const std::int64_t first = x[1].col;
+    const std::int64_t b = panel.cols;
+    const auto u = panel.block(first, 0, b, b);
+    const auto u_above = panel.block(0, 0, first, b);
+    const auto here = all.block(first, 0, b, all.cols);
+    const auto above = all.block(0, 0, first, all.cols);
+    if (transposed) {
+      if (first > 0) blas::gemm_minus<T>(CblasTrans, CblasNoTrans, first, u_above, above, here);
+      blas::solve_triangle<T>(CblasUpper, CblasTrans, CblasNonUnit, u, here);
+    } else {
+      blas::solve_triangle<T>(CblasUpper, CblasNoTrans, CblasNonUnit, u, here);
+      if (first > 0) blas::gemm_minus<T>(CblasNoTrans, CblasNoTrans, b, u_above, here, above);
+    }
+  });
+}
+
+template void lu_back_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void lu_back_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+
+}  // namespace strata

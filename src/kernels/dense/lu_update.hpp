@@ -1,0 +1,39 @@
+#pragma once
+// lu_update: what panel k of P·A = L·U does to other columns, X ← L_k⁻¹·P_k·X.
+//
+// Contract: operands X (n × c), panel k (n × b, as getrf leaves it; rows from its column c_k on are
+// read) and its pivots. With X₁ the b rows of X from c_k on and X₂ those below, rows above stay:
+//   exchange rows as the pivots say;   X₁ ← L₁₁⁻¹·X₁;   X₂ ← X₂ − L₂₁·X₁.
+// So it serves columns that are still to be factored and right-hand sides on their way forward.
+// Transposed, X ← P_kᵀ·L_k⁻ᵀ·X, the last sweep of Aᵀ·x = b:
+//   X₁ ← X₁ − L₂₁ᵀ·X₂;   X₁ ← L₁₁⁻ᵀ·X₁;   exchange rows in reverse.
+// L₁₁ has a unit diagonal. T is double or float.
+
+#include "kernels/backend/kernel_table.hpp"
+
+namespace strata {
+
+/// Variant of lu_update and lu_back.
+inline constexpr std::uint32_t kTransposedFactor = 1;
+
+inline constexpr Operation lu_update{.name = "lu_update",
+                                     .operands = 3,
+                                     .access = {Access::read_write, Access::read, Access::read},
+                                     .work = [](std::span<const BlockExtent> x, std::uint32_t) {
+                                       const auto c = static_cast<double>(x[0].cols);
+                                       const auto b = static_cast<double>(x[1].cols);
+                                       const auto below =
+                                           static_cast<double>(x[1].rows - x[1].col) - b;
+                                       return c * b * (b - 1) + 2 * below * b * c;
+                                     }};
+
+template <class T>
+inline constexpr Elements kLuUpdateElements{element_of<T>, element_of<T>, Element::int64};
+
+template <class T>
+void lu_update_reference(Queue& queue, const KernelCalls& calls,
+                         const KernelParameters& parameters);
+template <class T>
+void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+
+}  // namespace strata

@@ -1,0 +1,40 @@
+// lu_update by BLAS, mostly GEMM.
+
+#include "kernels/backend/blas_host.hpp"
+#include "kernels/backend/operand.hpp"
+#include "kernels/dense/lu_update.hpp"
+#include "kernels/dense/row_exchange.hpp"
+
+namespace strata {
+
+template <class T>
+void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(lu_update, parameters.variant, kTransposedFactor);
+  submit_each(queue, calls, [transposed = parameters.variant != 0](const BlockView* x) {
+    const auto panel = matrix_of<const T>(x[1]);
+    const auto all = matrix_of<T>(x[0]);
+    const std::int64_t first = x[1].col;
+    const std::int64_t b = panel.cols;
+    const std::int64_t below = panel.rows - first - b;
+    const auto l11 = panel.block(first, 0, b, b);
+    const auto l21 = panel.block(first + b, 0, below, b);
+    const auto target = all.block(first, 0, all.rows - first, all.cols);
+    const auto top = target.block(0, 0, b, all.cols);
+    const auto rest = target.block(b, 0, below, all.cols);
+    const auto* pivots = static_cast<const std::int64_t*>(x[2].data);
+    if (transposed) {
+      if (below > 0) blas::gemm_minus<T>(CblasTrans, CblasNoTrans, below, l21, rest, top);
+      blas::solve_triangle<T>(CblasLower, CblasTrans, CblasUnit, l11, top);
+      exchange_rows_back(target, pivots, b);
+    } else {
+      exchange_rows(target, pivots, b);
+      blas::solve_triangle<T>(CblasLower, CblasNoTrans, CblasUnit, l11, top);
+      if (below > 0) blas::gemm_minus<T>(CblasNoTrans, CblasNoTrans, b, l21, top, rest);
+    }
+  });
+}
+
+template void lu_update_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void lu_update_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+
+}  // namespace strata

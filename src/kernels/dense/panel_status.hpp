@@ -1,0 +1,57 @@
+#pragma once
+// What getrf looks at before and after it factors a panel, the same on every host backend.
+//
+// Contract: `a` is the whole panel, n × b, `first` the row of its diagonal.
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/dense/getrf.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata {
+
+/// The largest of `count` elements; infinity if one of them is not finite.
+template <class T>
+[[nodiscard]] double largest_of_column(const T* x, std::int64_t count) noexcept {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  double largest = 0;
+  bool finite = true;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double size = pivot_size(x[i]);
+    finite &= size <= kMost;
+    largest = size > largest ? size : largest;
+  }
+  return finite ? largest : std::numeric_limits<double>::infinity();
+}
+
+/// Before: the largest element that is to be eliminated.
+template <class T>
+[[nodiscard]] double largest_to_factor(MatrixView<const T> a, std::int64_t first) {
+  double largest = 0;
+  for (std::int64_t j = 0; j < a.cols; ++j)
+    largest = std::max(largest, largest_of_column(a.column(j) + first, a.rows - first));
+  return largest;
+}
+
+/// Afterwards: what was not finite before still is, in U where it was a pivot.
+template <class T>
+[[nodiscard]] PanelStatus status_of_panel(MatrixView<const T> a, std::int64_t first,
+                                          double largest_before) {
+  PanelStatus status;
+  status.largest = largest_before;
+  status.smallest_pivot = std::numeric_limits<double>::infinity();
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    const double of_u = largest_of_column(a.column(j), first + j + 1);
+    const double of_l = largest_of_column(a.column(j) + first + j + 1, a.rows - first - j - 1);
+    const double pivot = pivot_size(a(first + j, j));
+    status.largest = std::max(status.largest, of_u);
+    status.smallest_pivot = std::min(status.smallest_pivot, pivot);
+    if (pivot == 0 && status.zero_pivot < 0) status.zero_pivot = static_cast<double>(j);
+    if (std::isinf(std::max(of_u, of_l)) && status.not_finite < 0)
+      status.not_finite = static_cast<double>(j);
+  }
+  return status;
+}
+
+}  // namespace strata
