@@ -236,6 +236,23 @@ void add_cholesky(Command& verb, CommonOptions& common, Run& run) {
   });
 }
 
+void add_lu(Command& verb, CommonOptions& common, Run& run) {
+  Command algorithm = verb.add_subcommand("lu", "dense LU with partial pivoting, by panels");
+  auto bench = std::make_shared<bench::LuBench>();
+  auto precision = std::make_shared<std::string>("fp64");
+  bench->sizes = {4096};
+  common.add_to(algorithm);
+  add_bench_options(algorithm, *bench, *precision, bench->repeats);
+  algorithm.add_option("--peer", bench->peer, "openblas").check(one_of({"openblas"}));
+  algorithm.callback([&run, &common, bench, precision] {
+    bench->precision = *precision == "fp32" ? Element::fp32 : Element::fp64;
+    run = [&common, bench] {
+      bench->seed = common.seed;
+      return run_lu_comparison(*bench, common);
+    };
+  });
+}
+
 void add_potf2(Command& verb, CommonOptions& common, Run& run) {
   Command algorithm =
       verb.add_subcommand("potf2", "every variant and blocking of the in-core factorization");
@@ -450,6 +467,7 @@ void add_sparse(Command& verb, CommonOptions& common, Run& run) {
 
 void add_algorithms(Command& app, CommonOptions& common, Run& run) {
   add_cholesky(app, common, run);
+  add_lu(app, common, run);
   add_potf2(app, common, run);
   add_covariance(app, common, run);
   add_qr_kernels(app, common, run);

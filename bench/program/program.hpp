@@ -8,6 +8,7 @@
 #include "bench/estimates_bench.hpp"
 #include "bench/gmres_bench.hpp"
 #include "bench/in_core_bench.hpp"
+#include "bench/lu_bench.hpp"
 #include "bench/mixed_bench.hpp"
 #include "bench/potf2_bench.hpp"
 #include "bench/qr_bench.hpp"
@@ -19,6 +20,9 @@ namespace strata::cli {
 /// bench cholesky --in-core.
 int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
                 const Options& options);
+
+/// bench lu.
+int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common);
 
 struct Potf2Arguments {
   bench::Potf2Bench bench;

@@ -229,6 +229,10 @@ BlasTable table_of(const std::vector<Part>& parts, const std::string& files) {
   find(table.spotrf, "spotrf_", parts, files);
   find(table.zpotrf, "zpotrf_", parts, files);
   find(table.cpotrf, "cpotrf_", parts, files);
+  (void)found(table.dgetrf, "dgetrf_", parts);
+  (void)found(table.sgetrf, "sgetrf_", parts);
+  (void)found(table.zgetrf, "zgetrf_", parts);
+  (void)found(table.cgetrf, "cgetrf_", parts);
   (void)found(table.dgeqrf, "dgeqrf_", parts);
   (void)found(table.dorgqr, "dorgqr_", parts);
   return table;

@@ -27,6 +27,11 @@ template <class T>
 using FortranPotrf = void (*)(const char* uplo, const int* n, T* a, const int* lda, int* info,
                               std::size_t uplo_length);
 
+/// LAPACK's LU with partial pivoting as Fortran calls it.
+template <class T>
+using FortranGetrf = void (*)(const int* m, const int* n, T* a, const int* lda, int* pivots,
+                              int* info);
+
 /// LAPACK's Householder QR, and its Q, as Fortran calls them; in doubles.
 using FortranGeqrf = void (*)(const int* m, const int* n, double* a, const int* lda, double* tau,
                               double* work, const int* lwork, int* info);
@@ -57,6 +62,11 @@ struct BlasTable {
   FortranPotrf<std::complex<double>> zpotrf = nullptr;
   FortranPotrf<std::complex<float>> cpotrf = nullptr;
   // Peers of benchmarks alone; null where the library lacks them.
+  // For benchmarks alone: where there is none, there is no peer.
+  FortranGetrf<double> dgetrf = nullptr;
+  FortranGetrf<float> sgetrf = nullptr;
+  FortranGetrf<std::complex<double>> zgetrf = nullptr;
+  FortranGetrf<std::complex<float>> cgetrf = nullptr;
   FortranGeqrf dgeqrf = nullptr;
   FortranOrgqr dorgqr = nullptr;
 };

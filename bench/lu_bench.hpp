@@ -1,0 +1,43 @@
+#pragma once
+// bench lu: our LU with partial pivoting beside LAPACK's, in one process.
+//
+// Contract: both factor the same matrix, uniform in [−1, 1) (in both parts of complex numbers), by
+// seed. Ours starts from panels in host memory and ends with the factors there; getrf works in
+// place, in host memory. Runs alternate, so that a machine whose speed drifts serves both alike.
+// Figures are medians over `repeats` runs after one to warm up (none where repeats is 1).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/cholesky_bench.hpp"
+#include "strata/lu.hpp"
+
+namespace strata::bench {
+
+struct LuBench {
+  std::vector<std::int64_t> sizes;
+  Element precision = Element::fp64;
+  int repeats = 3;
+  std::uint64_t seed = 1;
+  std::string peer;      ///< "" or "openblas"
+  int peer_threads = 0;  ///< 0: all cores
+};
+
+struct LuBenchRow {
+  std::int64_t n = 0;
+  RunReport run;  ///< of the median run
+  std::vector<double> seconds;
+  /// From the call of lu() to its return, in the median run: with planning, and the copy of A into
+  /// panels.
+  double call_seconds = 0;
+  double growth = 0;
+  /// HPL's, of a solve with the last factor and no refinement; wanted below 16.
+  double hpl_residual = 0;
+  PeerResult peer;  ///< `residual`: HPL's, too
+};
+
+/// Throws Error{misuse} for an unknown peer, Error{device} if the peer is not installed.
+[[nodiscard]] std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const Options& options);
+
+}  // namespace strata::bench

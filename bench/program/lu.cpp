@@ -1,0 +1,73 @@
+// strata bench lu: rates of LU beside LAPACK's.
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "bench/program/program.hpp"
+
+namespace strata::cli {
+namespace {
+
+using bench::LuBenchRow;
+
+Json row_json(const LuBenchRow& row) {
+  Json object = to_json(row.run);
+  object["all_seconds"] = row.seconds;
+  object["call_seconds"] = row.call_seconds;
+  object["growth"] = number(row.growth);
+  object["hpl_residual"] = number(row.hpl_residual);
+  if (!row.peer.name.empty()) {
+    object["peer"] = {{"name", row.peer.name},
+                      {"what", row.peer.what},
+                      {"seconds", row.peer.seconds},
+                      {"all_seconds", row.peer.all_seconds},
+                      {"hpl_residual", number(*row.peer.residual)},
+                      {"flops_per_second", row.run.flops / row.peer.seconds}};
+    object["ratio_to_peer"] = row.peer.seconds / row.run.seconds;
+  }
+  return object;
+}
+
+void print_rows(const std::vector<LuBenchRow>& rows) {
+  fmt::print("{:>8} {:>6} {:16} {:>9} {:>9} {:>10} {:>10} {:>8} {:>8} {:>9} {:>7} {:>9}\n", "n",
+             "panel", "policy", "seconds", "call", "GFLOP/s", "predicted", "floor x", "residual",
+             "peer", "ratio", "residual");
+  for (const LuBenchRow& row : rows) {
+    const RunReport& run = row.run;
+    const bool peer = !row.peer.name.empty();
+    const double floor =
+        static_cast<double>(std::max<std::int64_t>(1, run.planned_traffic.floor_bytes));
+    fmt::print(
+        "{:8} {:6} {:16} {:9.4f} {:9.4f} {:10.1f} {:>10} {:8.2f} {:8.2g} {:>9} {:>7} {:>9}\n",
+        run.n, run.tile, run.policy, run.seconds, row.call_seconds, run.flops / run.seconds / 1e9,
+        run.predicted_seconds ? fmt::format("{:.4f}", *run.predicted_seconds) : "",
+        static_cast<double>(run.traffic.total()) / floor, row.hpl_residual,
+        peer ? fmt::format("{:.1f}", run.flops / row.peer.seconds / 1e9) : "",
+        peer ? fmt::format("{:.3f}", row.peer.seconds / run.seconds) : "",
+        peer ? fmt::format("{:.2g}", *row.peer.residual) : "");
+    if (!(run.traffic == run.planned_traffic))
+      fmt::print("         traffic differs from the plan\n");
+  }
+  if (!rows.empty() && !rows[0].peer.name.empty())
+    fmt::print("peer: {} ({})\n", rows[0].peer.name, rows[0].peer.what);
+}
+
+}  // namespace
+
+int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common) {
+  const Options options = common.to_options();
+  check_outputs(common, {}, {common.rates});
+  const std::vector<LuBenchRow> rows = run_lu_bench(bench, options);
+  Json results = Json::array();
+  for (const LuBenchRow& row : rows) results.push_back(row_json(row));
+  const Json object = {{"benchmark", "lu"},
+                       {"precision", to_string(bench.precision)},
+                       {"repeats", bench.repeats},
+                       {"results", results}};
+  ReportData data;
+  data.title = "LU benchmark";
+  data.run = rows.back().run;
+  return finish(common, std::move(data), object, [&] { print_rows(rows); });
+}
+
+}  // namespace strata::cli
