@@ -21,7 +21,6 @@
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front_cuda.hpp"
 #include "kernels/krylov/panel_cuda.hpp"
-#include "kernels/tall/chol_dd.hpp"
 #include "kernels/tall/gram_cuda.hpp"
 #include "kernels/tall/householder_cuda.hpp"
 #include "kernels/tall/sketch_cuda.hpp"
@@ -96,7 +95,6 @@ class CudaBackend final : public Backend {
     add_kernels<float>(kernels_, fronts<float>());
     add_sketch(kernels_, attempt<sketch_cuda>, attempt<continue_sketch_cuda>);
     add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
-    kernels_.set(chol_dd, kCholDdElements, attempt<chol_dd_cuda>);
     add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,
                            .halo_pack = attempt<halo_pack_cuda>,
                            .halo_start = attempt<halo_start_cuda>,

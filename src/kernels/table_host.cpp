@@ -22,7 +22,6 @@
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front.hpp"
 #include "kernels/krylov/panel.hpp"
-#include "kernels/tall/chol_dd.hpp"
 #include "kernels/tall/gram.hpp"
 #include "kernels/tall/householder.hpp"
 #include "kernels/tall/sketch.hpp"
@@ -83,7 +82,6 @@ const KernelTable& host_kernels() {
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host, continue_sketch_host);
     add_subtract_columns(kernels, subtract_columns_host);
-    kernels.set(chol_dd, kCholDdElements, chol_dd_host);
     add_kernels(kernels, panel_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);

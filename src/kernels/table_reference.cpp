@@ -22,7 +22,6 @@
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front.hpp"
 #include "kernels/krylov/panel.hpp"
-#include "kernels/tall/chol_dd.hpp"
 #include "kernels/tall/gram.hpp"
 #include "kernels/tall/householder.hpp"
 #include "kernels/tall/sketch.hpp"
@@ -84,7 +83,6 @@ const KernelTable& reference_kernels() {
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference, continue_sketch_reference);
     add_subtract_columns(kernels, subtract_columns_reference);
-    kernels.set(chol_dd, kCholDdElements, chol_dd_reference);
     add_kernels(kernels, panel_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);

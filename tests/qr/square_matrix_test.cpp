@@ -40,6 +40,12 @@ Wide gram_of(std::int64_t n, std::uint64_t seed) {
   return b;
 }
 
+#if defined(__SIZEOF_FLOAT128__)
+__extension__ using Quad = __float128;
+#else
+using Quad = long double;
+#endif
+
 /// Element by element, each from the sums of its own column and row.
 Wide textbook_cholesky(const Wide& b, std::int64_t rows) {
   Wide r(b.n);
@@ -59,6 +65,27 @@ TEST(SmallCholesky, HasTheBitsOfTheTextbook) {
     const SmallCholesky<DoubleDouble> got = small_cholesky(b, BadPivot::stop);
     EXPECT_EQ(got.failed_column, -1);
     EXPECT_EQ(got.r.values, textbook_cholesky(b, n).values) << n;
+  }
+}
+
+TEST(SmallCholesky, IsRightInManyDigits) {
+  // In numbers of 113 bits: what RᵀR leaves of B, beside the diagonal of B.
+  const auto quad_of = [](const DoubleDouble& x) {
+    return static_cast<Quad>(x.hi) + static_cast<Quad>(x.lo);
+  };
+  for (const std::int64_t n : {1, 5, 16, 33, 97, 137}) {
+    const Wide b = gram_of(n, 20);
+    const Wide r = small_cholesky(b, BadPivot::stop).r;
+    double worst = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+      for (std::int64_t i = 0; i <= k; ++i) {
+        Quad rest = quad_of(b(i, k));
+        for (std::int64_t l = 0; l <= i; ++l) rest -= quad_of(r(l, i)) * quad_of(r(l, k));
+        worst = std::max(worst,
+                         std::abs(static_cast<double>(rest)) / std::sqrt(b(i, i).hi * b(k, k).hi));
+      }
+    }
+    EXPECT_LE(worst, 0x1p-104 * 4 * static_cast<double>(n + 4)) << n;
   }
 }
 

@@ -6,7 +6,6 @@
 #include "kernels/tall/dd_triangles.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "kernels/backend/run_fused.hpp"
 #include "scalar/lanes.hpp"
@@ -98,19 +97,6 @@ DdTrailing::DdTrailing(const DoubleDouble* b, std::int64_t n, std::int64_t ld)
       lo[i] = b[i + k * ld].lo;
     }
   }
-}
-
-void DdTrailing::exchange(std::int64_t j, std::int64_t k) {
-  const auto at = [&](std::int64_t row, std::int64_t column) {
-    return static_cast<std::size_t>(row + column * stride_);
-  };
-  const auto swap = [&](std::size_t x, std::size_t y) {
-    std::swap(hi_[x], hi_[y]);
-    std::swap(lo_[x], lo_[y]);
-  };
-  swap(at(j, j), at(k, k));
-  for (std::int64_t l = j + 1; l < k; ++l) swap(at(j, l), at(l, k));
-  for (std::int64_t l = k + 1; l < n_; ++l) swap(at(j, l), at(k, l));
 }
 
 void DdTrailing::eliminate(std::int64_t j, const DoubleDouble& root, DoubleDouble* r,

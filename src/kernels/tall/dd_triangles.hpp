@@ -24,8 +24,6 @@ class DdTrailing {
     const auto at = static_cast<std::size_t>(i + j * stride_);
     return {hi_[at], lo_[at]};
   }
-  /// Exchanges rows and columns j and k, j < k, of what is left from row j on.
-  void exchange(std::int64_t j, std::int64_t k);
   /// Row j of R behind its diagonal: r_jk = b_jk / root, k > j, into r (ld apart); then
   /// b_ik ← b_ik − r_ji·r_jk for j < i <= k (subtract_product). Rows up to j hold no meaning then.
   void eliminate(std::int64_t j, const DoubleDouble& root, DoubleDouble* r, std::int64_t ld);
