@@ -108,8 +108,8 @@ void print_levels(const SparseAnalysis& a) {
   if (levels.size() > kShown) fmt::print("  … {} more with --json\n", levels.size() - kShown);
 }
 
-void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machine& machine,
-                const Branches& branches, Element element, bool measured_rates) {
+void print_plan(const SparseAnalysis& a, const Machine& machine, const Branches& branches,
+                Element element) {
   const AnalysisCounts& c = a.counts;
   print_levels(a);
   const auto bytes = [&](std::int64_t in_fp64) {
@@ -124,13 +124,6 @@ void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machin
   fmt::print("  {:18}{:>14} with {:.1f} % of the flops fit {} each\n", "branches", branches.count,
              100 * ratio(branches.flops, c.stored_flops),
              format_bytes(machine.devices.front().memory_bytes));
-  fmt::print("  {:18}{:>12.3g} s at least, by rates alone{}{}\n", "predicted", p.seconds,
-             element == Element::fp64 ? "" : ", in fp64",
-             measured_rates ? "" : " (nominal rates, see strata info --calibrate)");
-  fmt::print(
-      "  {:18}{:>12.3g} s for all flops, {:.3g} s along the longest way, {:.3g} s of "
-      "transfers\n",
-      "", p.flop_seconds, p.critical_seconds, p.transfer_seconds);
 }
 
 /// What the schedule makes of it on the machine.
@@ -146,7 +139,7 @@ RunReport simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix, con
 /// Its rate is that of the flops of L, which are printed above.
 void print_simulated(const RunReport& report, double flops, bool measured_rates) {
   const double seconds = report.predicted_seconds.value_or(0);
-  fmt::print("  {:18}{:>12.3g} s by the schedule ({:.1f} GFLOP/s{}), {} tasks\n", "simulated",
+  fmt::print("  {:18}{:>12.3g} s by the schedule ({:.1f} GFLOP/s{}), {} tasks\n", "predicted",
              seconds, seconds > 0 ? flops / seconds / 1e9 : 0,
              measured_rates ? "" : "; nominal rates", report.tasks);
   print_traffic(report, false);
@@ -156,20 +149,18 @@ void print_simulated(const RunReport& report, double flops, bool measured_rates)
 }
 
 ReportData analysis_report(const SparseAnalysis& a, const AnalyzeArguments& arguments,
-                           const FactorPrediction& prediction, const RunReport& run) {
+                           const RunReport& run) {
   ReportData data;
   data.title =
       fmt::format("Plan of a sparse Cholesky factorization of order {}", a.fingerprint.order);
   data.subtitle = fmt::format("{}, {} supernodes, ordered by {}", arguments.matrix, a.supernodes(),
                               to_string(a.ordering));
-  data.figures = {
-      {"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"},
-      {"Entries of L", fmt::format("{:.3g}", double(a.counts.factor_entries)), "", ""},
-      {"Factor", format_bytes(a.counts.panel_bytes), "", "as panels"},
-      {"Seconds", fmt::format("{:.3g}", prediction.seconds), "s", "at least, by rates alone"}};
+  data.figures = {{"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"},
+                  {"Entries of L", fmt::format("{:.3g}", double(a.counts.factor_entries)), "", ""},
+                  {"Factor", format_bytes(a.counts.panel_bytes), "", "as panels"}};
   if (run.predicted_seconds)
     data.figures.push_back(
-        {"Simulated", fmt::format("{:.3g}", *run.predicted_seconds), "s", "by the schedule"});
+        {"Predicted", fmt::format("{:.3g}", *run.predicted_seconds), "s", "by the schedule"});
   data.tree = tree_of(a);
   data.run = run;
   data.simulated = true;
@@ -183,7 +174,6 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   const SymmetricFile file = read_symmetric(arguments.matrix, arguments.triangle);
   check_interrupt();
   const SparseAnalysis a = analysis_of(arguments.analysis, file.matrix, common.seed);
-  const FactorPrediction p = predict_factorization(a, machine);
   const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
   const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   const RunReport simulated = simulated_run(a, file.matrix, machine, common, run, element);
@@ -192,17 +182,15 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   Json names = Json::array();
   for (const DeviceModel& device : machine.devices) names.push_back(device.name);
   object["devices"] = std::move(names);
-  object["predicted_seconds"] = number(p.seconds);
-  object["prediction"] = {{"flop_seconds", number(p.flop_seconds)},
-                          {"critical_seconds", number(p.critical_seconds)},
-                          {"transfer_seconds", number(p.transfer_seconds)}};
+  if (simulated.predicted_seconds)
+    object["predicted_seconds"] = number(*simulated.predicted_seconds);
   object["branches"] = {{"device_memory_bytes", machine.devices.front().memory_bytes},
                         {"count", branches.count},
                         {"flops", branches.flops}};
   object["simulated"] = to_json(simulated);
-  return finish(common, analysis_report(a, arguments, p, simulated), object, [&] {
+  return finish(common, analysis_report(a, arguments, simulated), object, [&] {
     print_analysis(a, file.summed);
-    print_plan(a, p, machine, branches, element, run.rates.has_value());
+    print_plan(a, machine, branches, element);
     print_simulated(simulated, a.counts.flops, run.rates.has_value());
   });
 }

@@ -79,7 +79,6 @@ struct Machine {
   /// Rate of page-locking host memory during a run; without a rate it takes no time.
   double pinning_bytes_per_second = 0;
   std::int64_t host_memory_bytes = 0;
-  std::vector<std::string> storage;
   /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50
   /// TFLOP/s FP64), without links between the devices.
   [[nodiscard]] static Machine emulated(int count, std::int64_t memory_bytes);

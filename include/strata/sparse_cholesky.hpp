@@ -184,15 +184,4 @@ struct TreeLevel {
 [[nodiscard]] std::vector<std::int32_t> relative_indices(const SparseAnalysis& analysis,
                                                          std::int32_t s, std::int32_t ancestor);
 
-/// What the rates of a machine say of a factorization. No schedule stands behind it: the largest of
-/// three lower bounds, each on all devices together.
-struct FactorPrediction {
-  double seconds = 0;
-  double flop_seconds = 0;      ///< all operations at the rates that the devices sustain
-  double critical_seconds = 0;  ///< the longest way through the tree, each panel by isolated calls
-  double transfer_seconds = 0;  ///< A in, and panels out where the devices cannot hold them
-};
-[[nodiscard]] FactorPrediction predict_factorization(const SparseAnalysis& analysis,
-                                                     const Machine& machine);
-
 }  // namespace strata

@@ -98,25 +98,6 @@ TEST(Tree, RelativeIndicesFindTheirRows) {
   EXPECT_THROW((void)relative_indices(a, 0, a.supernodes()), Error);
 }
 
-TEST(Tree, TimeIsBoundedByRatesAndTheLongestWay) {
-  const SparseAnalysis a = analyzed(test::grid(9, 9, 9));
-  Machine machine = Machine::emulated(1, std::int64_t{1} << 30);
-  const FactorPrediction one = predict_factorization(a, machine);
-  EXPECT_DOUBLE_EQ(one.flop_seconds,
-                   a.counts.stored_flops / machine.devices[0].rate(Element::fp64));
-  EXPECT_GE(one.critical_seconds, a.counts.critical_flops / machine.devices[0].rate(Element::fp64));
-  EXPECT_EQ(one.seconds, std::max({one.flop_seconds, one.critical_seconds, one.transfer_seconds}));
-  const FactorPrediction two =
-      predict_factorization(a, Machine::emulated(2, std::int64_t{1} << 30));
-  EXPECT_DOUBLE_EQ(two.flop_seconds, one.flop_seconds / 2);
-  EXPECT_DOUBLE_EQ(two.critical_seconds, one.critical_seconds);
-  // A device that cannot hold the factor has to send it home.
-  machine.devices[0].memory_bytes = a.counts.panel_bytes / 2;
-  EXPECT_GT(predict_factorization(a, machine).transfer_seconds, one.transfer_seconds);
-  machine.devices.clear();
-  EXPECT_THROW((void)predict_factorization(a, machine), Error);
-}
-
 TEST(Tree, WhatDoesNotFitTogetherIsRefused) {
   const SparseAnalysis right = analyzed(test::grid(6, 6, 2));
   require_well_formed(right);

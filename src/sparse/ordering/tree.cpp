@@ -1,14 +1,10 @@
 // What is read off the forest of supernodes of an analysis: its levels, branches that fit a budget,
-// places of rows in other panels, and bounds of the time of a factorization.
+// and places of rows in other panels.
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/check.hpp"
-#include "kernels/dense/potrf.hpp"
-#include "kernels/dense/syrk.hpp"
-#include "kernels/dense/trsm.hpp"
-#include "schedule/machine_model.hpp"
 #include "sparse/ordering/error_places.hpp"
 #include "sparse/ordering/pattern.hpp"
 #include "strata/sparse_cholesky.hpp"
@@ -19,29 +15,6 @@ namespace {
 void require_supernode(const SparseAnalysis& a, std::int32_t s) {
   require(s >= 0 && s < a.supernodes(), ErrorKind::misuse, kAnalysisWhere,
           "there is no supernode {} among {}", s, a.supernodes());
-}
-
-/// One panel by isolated calls: its diagonal block, the rows below, and their product.
-double panel_seconds(const DeviceModel& device, double w, double r) {
-  const auto seconds = [&](const Operation& operation, int operands, double work) {
-    return work > 0 ? kernel_seconds(device, operation, Elements(operands, Element::fp64), work)
-                    : 0.0;
-  };
-  return seconds(potrf, potrf.operands, w * w * w / 3) + seconds(trsm, trsm.operands, w * w * r) +
-         seconds(syrk, syrk.operands, w * r * r);
-}
-
-double critical_seconds(const SparseAnalysis& a, const DeviceModel& device) {
-  std::vector<double> way(at(a.supernodes()));
-  double longest = 0;
-  for (std::int32_t s = 0; s < a.supernodes(); ++s) {
-    way[at(s)] +=
-        panel_seconds(device, static_cast<double>(a.width(s)), static_cast<double>(a.row_count(s)));
-    longest = std::max(longest, way[at(s)]);
-    const std::int32_t p = a.parent[at(s)];
-    if (p >= 0) way[at(p)] = std::max(way[at(p)], way[at(s)]);
-  }
-  return longest;
 }
 
 void require_panels(const SparseAnalysis& a) {
@@ -175,30 +148,6 @@ std::vector<std::int32_t> relative_indices(const SparseAnalysis& a, std::int32_t
     places.push_back(end - begin + static_cast<std::int32_t>(k));
   }
   return places;
-}
-
-FactorPrediction predict_factorization(const SparseAnalysis& a, const Machine& machine) {
-  require(!machine.devices.empty(), ErrorKind::misuse, kAnalysisWhere, "a machine without devices");
-  FactorPrediction p;
-  double rate = 0;
-  double in = 0;
-  double out = 0;
-  double memory = 0;
-  p.critical_seconds = critical_seconds(a, machine.devices.front());
-  for (const DeviceModel& device : machine.devices) {
-    rate += device_flops_per_second(device, Element::fp64);
-    in += device.host_to_device.bytes_per_second;
-    out += device.device_to_host.bytes_per_second;
-    memory += static_cast<double>(device.memory_bytes);
-    p.critical_seconds = std::min(p.critical_seconds, critical_seconds(a, device));
-  }
-  p.flop_seconds = a.counts.stored_flops / rate;
-  const auto values = static_cast<double>(a.fingerprint.entries + a.fingerprint.order);
-  if (in > 0) p.transfer_seconds = 8 * values / in;
-  const auto factor = static_cast<double>(a.counts.panel_bytes);
-  if (out > 0 && factor > memory) p.transfer_seconds = std::max(p.transfer_seconds, factor / out);
-  p.seconds = std::max({p.flop_seconds, p.critical_seconds, p.transfer_seconds});
-  return p;
 }
 
 }  // namespace strata
