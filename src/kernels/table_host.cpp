@@ -40,6 +40,9 @@ void add_dense(KernelTable& table) {
   table.set(trsm, Elements(2, element), trsm_host<T>);
   table.set(syrk, Elements(2, element), syrk_host<T>);
   table.set(gemm, Elements(3, element), gemm_host<T>);
+  table.set(getrf, kGetrfElements<T>, getrf_host<T>);
+  table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
+  table.set(lu_back, Elements(2, element), lu_back_host<T>);
 }
 
 template <class T>
@@ -52,9 +55,6 @@ void add(KernelTable& table) {
   table.set(column_squares, {Element::fp64, element}, column_squares_host<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_host<T>);
   table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_host<T>);
-  table.set(getrf, kGetrfElements<T>, getrf_host<T>);
-  table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
-  table.set(lu_back, Elements(2, element), lu_back_host<T>);
   add_kernels<T>(table, front_host<T>());
 }
 

@@ -40,6 +40,9 @@ void add_dense(KernelTable& table) {
   table.set(trsm, Elements(2, element), trsm_reference<T>);
   table.set(syrk, Elements(2, element), syrk_reference<T>);
   table.set(gemm, Elements(3, element), gemm_reference<T>);
+  table.set(getrf, kGetrfElements<T>, getrf_reference<T>);
+  table.set(lu_update, kLuUpdateElements<T>, lu_update_reference<T>);
+  table.set(lu_back, Elements(2, element), lu_back_reference<T>);
 }
 
 template <class T>
@@ -52,9 +55,6 @@ void add(KernelTable& table) {
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_reference<T>);
   table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_reference<T>);
-  table.set(getrf, kGetrfElements<T>, getrf_reference<T>);
-  table.set(lu_update, kLuUpdateElements<T>, lu_update_reference<T>);
-  table.set(lu_back, Elements(2, element), lu_back_reference<T>);
   add_kernels<T>(table, front_reference<T>());
 }
 

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 #include <lapacke.h>
 
+#include <complex>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "base/index.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
+#include "scalar/complex.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 #include "tests/support/nan.hpp"
 
@@ -23,16 +26,45 @@ int lapack_getrf(int m, int n, double* a, int* pivots) {
 int lapack_getrf(int m, int n, float* a, int* pivots) {
   return LAPACKE_sgetrf(LAPACK_COL_MAJOR, m, n, a, m, pivots);
 }
+int lapack_getrf(int m, int n, std::complex<double>* a, int* pivots) {
+  return LAPACKE_zgetrf(LAPACK_COL_MAJOR, m, n, reinterpret_cast<lapack_complex_double*>(a), m,
+                        pivots);
+}
+int lapack_getrf(int m, int n, std::complex<float>* a, int* pivots) {
+  return LAPACKE_cgetrf(LAPACK_COL_MAJOR, m, n, reinterpret_cast<lapack_complex_float*>(a), m,
+                        pivots);
+}
 
 using test::kNan;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The backends whose kernels read host memory.
+/// The backends whose kernels read host memory, with all elements that they have.
 std::vector<KernelParameter> host_backends() {
   std::vector<KernelParameter> parameters;
   for (const KernelParameter& p : every_backend())
     if (p.backend->on_host()) parameters.push_back(p);
+  for (const Backend* backend : {&host_backend(), &reference_backend()})
+    for (const Element element : {Element::complex128, Element::complex64})
+      parameters.push_back({backend, element});
   return parameters;
+}
+
+/// re, or re + i·im.
+template <class T>
+WideOf<T> number(double re, double im) {
+  if constexpr (is_complex_v<T>)
+    return {re, im};
+  else
+    return re;
+}
+/// An integer, or a Gaussian one.
+template <class T>
+WideOf<T> integer(std::uint64_t seed, std::int64_t i, std::int64_t j) {
+  return number<T>(small_integer(seed, i, j), small_integer(seed + 100, i, j));
+}
+template <class T>
+WideOf<T> random_number(std::uint64_t seed, std::int64_t i, std::int64_t j) {
+  return number<T>(uniform(seed, i, j), uniform(seed + 100, i, j));
 }
 
 /// A block at column `col` of its matrix.
@@ -52,7 +84,7 @@ class LuKernels : public ::testing::TestWithParam<KernelParameter> {
  protected:
   LuKernels() : device_(GetParam().backend->make_device(0, 1_MiB)) {}
 
-  static constexpr std::uint32_t kUnknownVariant = 2;
+  static constexpr std::uint32_t kUnknownVariant = 4;
 
   void call(const Operation& operation, const Elements& elements,
             const std::vector<BlockView>& views, std::uint32_t variant = 0) {
@@ -73,7 +105,7 @@ class LuKernels : public ::testing::TestWithParam<KernelParameter> {
   }
   template <class F>
   static void each(F&& body) {
-    dispatch_native(GetParam().precision, body);
+    dispatch_blas(GetParam().precision, body);
   }
 
  private:
@@ -81,14 +113,26 @@ class LuKernels : public ::testing::TestWithParam<KernelParameter> {
 };
 
 /// Elements of L below its diagonal: quarters of at most a half, so that no two rows tie.
-double exact_l(std::int64_t i, std::int64_t j) {
-  return static_cast<double>(static_cast<std::int64_t>(random_bits(3, at(i * 1009 + j)) % 5) - 2) /
-         4;
+template <class T>
+WideOf<T> exact_l(std::int64_t i, std::int64_t j) {
+  const auto quarters = [&](std::uint64_t seed, std::int64_t most) {
+    const auto bits =
+        random_bits(seed, at(i * 1009 + j)) % static_cast<std::uint64_t>(2 * most + 1);
+    return static_cast<double>(static_cast<std::int64_t>(bits) - most) / 4;
+  };
+  return is_complex_v<T> ? number<T>(quarters(3, 1), quarters(4, 1)) : number<T>(quarters(3, 2), 0);
 }
-/// Elements of U: a power of two on the diagonal, small integers above it.
-double exact_u(std::int64_t i, std::int64_t j) {
-  return i == j ? std::ldexp(i % 2 == 0 ? 1.0 : -1.0, static_cast<int>(i % 3))
-                : small_integer(5, i, j);
+/// Elements of U: a power of two times 1, −1, i or −i on the diagonal, small integers above it.
+template <class T>
+WideOf<T> exact_u(std::int64_t i, std::int64_t j) {
+  if (i != j) return integer<T>(5, i, j);
+  const double power = std::ldexp(i % 2 == 0 ? 1.0 : -1.0, static_cast<int>(i % 3));
+  return is_complex_v<T> && i % 4 > 1 ? number<T>(0, power) : number<T>(power, 0);
+}
+/// What a variant of lu_update or lu_back has in the place of an element of the factor.
+template <class W>
+W in_variant(const W& value, std::uint32_t variant) {
+  return variant == kAdjointFactor ? conjugate(value) : value;
 }
 
 /// A panel of known factors: rows of L·U from `col` on, exchanged; above them what U is there.
@@ -103,13 +147,14 @@ struct KnownPanel {
     for (std::int64_t j = 0; j < b; ++j) {
       for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t r = i - col;  // row of L
-        factored(i, j) = static_cast<T>(r <= j ? exact_u(r, j) : exact_l(r, j));
+        factored(i, j) = static_cast<T>(r <= j ? exact_u<T>(r, j) : exact_l<T>(r, j));
         if (r < 0) {
           a(i, j) = factored(i, j);
           continue;
         }
-        double sum = r <= j ? exact_u(r, j) : 0;
-        for (std::int64_t k = 0; k < std::min(r, j + 1); ++k) sum += exact_l(r, k) * exact_u(k, j);
+        WideOf<T> sum = r <= j ? exact_u<T>(r, j) : 0;
+        for (std::int64_t k = 0; k < std::min(r, j + 1); ++k)
+          sum += exact_l<T>(r, k) * exact_u<T>(k, j);
         a(i, j) = static_cast<T>(sum);
       }
     }
@@ -143,8 +188,8 @@ TEST_P(LuKernels, FindFactorsThatAreKnownExactly) {
         double largest = 0;
         for (std::int64_t j = 0; j < b; ++j) {
           for (std::int64_t i = 0; i < n; ++i) {
-            if (i >= col) largest = std::max(largest, std::abs(double{known.a(i, j)}));
-            if (i <= col + j) largest = std::max(largest, std::abs(double{known.factored(i, j)}));
+            if (i >= col) largest = std::max(largest, pivot_size(known.a(i, j)));
+            if (i <= col + j) largest = std::max(largest, pivot_size(known.factored(i, j)));
           }
         }
         EXPECT_EQ(found.status.largest, largest);
@@ -159,7 +204,7 @@ TEST_P(LuKernels, PivotAsLapackDoes) {
     for (const std::int64_t n : {1, 2, 5, 16, 33, 100, 257}) {
       for (const std::int64_t b : {std::int64_t{1}, n / 2, n}) {
         if (b == 0) continue;
-        const Matrix<T> a(n, b, 0, [](auto i, auto j) { return uniform(21, i, j); });
+        const Matrix<T> a(n, b, 0, [](auto i, auto j) { return random_number<T>(21, i, j); });
         const FactoredPanel<T> found = factor(a);
         Matrix<T> expected = a;
         std::vector<int> pivots(at(b));
@@ -170,8 +215,8 @@ TEST_P(LuKernels, PivotAsLapackDoes) {
           ASSERT_EQ(found.pivots(0, j) + 1, pivots[at(j)]) << "column " << j << " of " << n;
         for (std::int64_t j = 0; j < b; ++j)
           for (std::int64_t i = 0; i < n; ++i)
-            ASSERT_NEAR(found.a(i, j), expected(i, j),
-                        1e3 * std::numeric_limits<T>::epsilon() * static_cast<double>(n));
+            ASSERT_LE(std::abs(found.a(i, j) - expected(i, j)),
+                      1e3 * std::numeric_limits<RealOf<T>>::epsilon() * static_cast<double>(n));
       }
     }
   });
@@ -186,16 +231,46 @@ TEST_P(LuKernels, TakeTheFirstOfElementsThatAreAlike) {
         factor(Matrix<T>(4, 2, 0, [&](auto i, auto j) { return rows[i][j]; }));
     // Then rows are (−2 1), (−1/2 | 1/2), (−1 | 6), (−1/2 | 6).
     EXPECT_EQ(found.pivots.data, (std::vector<std::int64_t>{1, 2}));
-    EXPECT_EQ(found.a.data, (std::vector<T>{-2, -1, T(-0.5), T(-0.5), 1, 6, T(0.5) / 6, 1}));
+    EXPECT_EQ(found.a.data, (std::vector<T>{-2, -1, T(-0.5), T(-0.5), 1, 6, T(0.5) / T(6), 1}));
+  });
+}
+
+TEST_P(LuKernels, CompareComplexNumbersByTheSumOfTheirParts) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (is_complex_v<T>) {
+      // 3 + 3i has the largest sum of parts, 5 the largest magnitude.
+      const T rows[4] = {T(5, 0), T(-3, 1), T(3, 3), T(-3, 3)};
+      const FactoredPanel<T> found =
+          factor(Matrix<T>(4, 1, 0, [&](auto i, auto) { return rows[i]; }));
+      EXPECT_EQ(found.pivots(0, 0), 2);
+      EXPECT_EQ(found.status.largest, 6);
+      EXPECT_EQ(found.a(0, 0), rows[2]);
+      // (−3 + i)/(3 + 3i) = (−1 + 2i)/3, (−3 + 3i)/(3 + 3i) = i.
+      const RealOf<T> third = RealOf<T>{1} / 3;
+      EXPECT_EQ(found.a(1, 0), T(-third, 2 * third));
+      EXPECT_EQ(found.a(3, 0), T(0, 1));
+      // Sums of parts that overflow are alike, and no infinity.
+      const RealOf<T> most = std::numeric_limits<RealOf<T>>::max();
+      const FactoredPanel<T> huge = factor(Matrix<T>(3, 1, 0, [&](auto i, auto) {
+        return i == 0 ? T(1, 0) : i == 1 ? T(most, most) : T(most, -most);
+      }));
+      EXPECT_EQ(huge.pivots(0, 0), 1);
+      EXPECT_EQ(huge.status.not_finite, -1);
+      EXPECT_EQ(huge.status.largest, double{most});
+      EXPECT_EQ(huge.a(2, 0), T(0, -1));
+    }
   });
 }
 
 TEST_P(LuKernels, TellTheFirstPivotThatIsZeroAndGoOn) {
   each([&](auto type) {
     using T = typename decltype(type)::type;
-    // Columns 1 and 3 repeat columns 0 and 2.
+    // Column 1 is column 0 times −1, or i; the pivot 4 makes all quotients exact.
     const Matrix<T> a(20, 12, 0, [](auto i, auto j) {
-      return small_integer(31, i, j == 1 ? 0 : j == 3 ? 2 : j);
+      if (j > 1) return integer<T>(31, i, j);
+      const auto value = i == 7 ? WideOf<T>{4} : exact_l<T>(i, 0);
+      return j == 1 ? value * number<T>(is_complex_v<T> ? 0 : -1, 1) : value;
     });
     const FactoredPanel<T> found = factor(a);
     EXPECT_EQ(found.status.zero_pivot, 1);
@@ -213,12 +288,18 @@ TEST_P(LuKernels, TellTheFirstPivotThatIsZeroAndGoOn) {
 TEST_P(LuKernels, DivideBySubnormalPivots) {
   each([&](auto type) {
     using T = typename decltype(type)::type;
-    const T tiny = std::numeric_limits<T>::denorm_min();
+    using R = RealOf<T>;
+    const R tiny = std::numeric_limits<R>::denorm_min();
     const FactoredPanel<T> found =
-        factor(Matrix<T>(3, 1, 0, [&](auto i, auto) { return T(i + 1) * tiny; }));
+        factor(Matrix<T>(3, 1, 0, [&](auto i, auto) { return T(static_cast<R>(i + 1) * tiny); }));
     EXPECT_EQ(found.pivots(0, 0), 2);
-    EXPECT_EQ(found.a.data, (std::vector<T>{3 * tiny, T{2} / 3, T{1} / 3}));
+    EXPECT_EQ(found.a.data, (std::vector<T>{3 * tiny, R{2} / 3, R{1} / 3}));
     EXPECT_EQ(found.status.smallest_pivot, static_cast<double>(3 * tiny));
+    if constexpr (is_complex_v<T>) {  // a pivot of 3i, imaginary alone
+      const FactoredPanel<T> turned = factor(
+          Matrix<T>(3, 1, 0, [&](auto i, auto) { return T(0, static_cast<R>(i + 1) * tiny); }));
+      EXPECT_EQ(turned.a.data, (std::vector<T>{T(0, 3 * tiny), R{2} / 3, R{1} / 3}));
+    }
   });
 }
 
@@ -228,63 +309,80 @@ TEST_P(LuKernels, NoticeWhatIsNotFinite) {
     for (const double bad : {kNan, kInfinity, -kInfinity}) {
       for (const std::int64_t row : {0, 6, 19}) {
         for (const std::int64_t col : {0, 3, 11}) {
-          const FactoredPanel<T> found = factor(Matrix<T>(20, 12, 0, [&](auto i, auto j) {
-            return i == row && j == col ? bad : uniform(41, i, j);
-          }));
-          EXPECT_EQ(found.status.not_finite, col) << bad << " at " << row << ", " << col;
-          EXPECT_EQ(found.status.largest, kInfinity);
+          for (const bool imaginary : {false, true}) {
+            const FactoredPanel<T> found = factor(Matrix<T>(20, 12, 0, [&](auto i, auto j) {
+              if (i != row || j != col) return random_number<T>(41, i, j);
+              return imaginary && is_complex_v<T> ? number<T>(1, bad) : number<T>(bad, 1);
+            }));
+            EXPECT_EQ(found.status.not_finite, col) << bad << " at " << row << ", " << col;
+            EXPECT_EQ(found.status.largest, kInfinity);
+          }
         }
       }
     }
     // Elements that overflow on the way.
-    const T most = std::numeric_limits<T>::max();
+    const T most = std::numeric_limits<RealOf<T>>::max();
     const T rows[2][2] = {{1, most}, {-1, most}};
     const FactoredPanel<T> found =
         factor(Matrix<T>(2, 2, 0, [&](auto i, auto j) { return rows[i][j]; }));
     EXPECT_EQ(found.status.not_finite, 1);
     EXPECT_EQ(found.status.largest, kInfinity);
     // Above the diagonal block, in rows that earlier panels have made.
-    const FactoredPanel<T> above = factor(
-        Matrix<T>(5, 2, 0,
-                  [&](auto i, auto j) { return i == 1 && j == 1 ? kNan : uniform(2, i, j); }),
-        3);
+    const FactoredPanel<T> above =
+        factor(Matrix<T>(5, 2, 0,
+                         [&](auto i, auto j) {
+                           return i == 1 && j == 1 ? number<T>(is_complex_v<T> ? 0 : kNan, kNan)
+                                                   : random_number<T>(2, i, j);
+                         }),
+               3);
     EXPECT_EQ(above.status.not_finite, 1);
   });
+}
+
+/// Names of shapes and variants in messages.
+std::string named(const PanelShape& shape, std::int64_t columns, std::uint32_t variant) {
+  return std::to_string(shape.n) + ", " + std::to_string(shape.col) + ", " +
+         std::to_string(shape.b) + ", " + std::to_string(columns) + " columns, variant " +
+         std::to_string(variant);
 }
 
 TEST_P(LuKernels, UpdateColumnsToWhatIsKnownExactly) {
   each([&](auto type) {
     using T = typename decltype(type)::type;
-    for (const auto [n, col, b] : kShapes) {
+    for (const PanelShape& shape : kShapes) {
+      const auto [n, col, b] = shape;
       for (const std::int64_t columns : {1, 4, 67}) {
         KnownPanel<T> known(n, col, b, 2);
-        Matrix<std::int64_t> pivots(1, b, 0, [&](auto, auto j) { return known.pivots[at(j)]; });
-        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return small_integer(51, i, j); });
-        // L·Y forward, its rows exchanged back; Lᵀ·(P·Y) for the transposed.
-        Matrix<T> forward = y;
-        Matrix<T> exchanged = y;
-        for (std::int64_t j = 0; j < b; ++j)
-          for (std::int64_t c = 0; c < columns; ++c)
-            std::swap(exchanged(col + j, c), exchanged(col + known.pivots[at(j)], c));
-        Matrix<T> backward = exchanged;
-        for (std::int64_t c = 0; c < columns; ++c) {
-          for (std::int64_t i = col; i < n; ++i) {
-            for (std::int64_t j = 0; j < std::min(b, i - col); ++j) {
-              forward(i, c) += static_cast<T>(exact_l(i - col, j)) * y(col + j, c);
-              backward(col + j, c) += static_cast<T>(exact_l(i - col, j)) * exchanged(i, c);
-            }
-          }
-          for (std::int64_t j = b; j-- > 0;)
-            std::swap(forward(col + j, c), forward(col + known.pivots[at(j)], c));
-        }
         const Matrix<T> panel = known.factored;
-        call(lu_update, kLuUpdateElements<T>,
-             {view_of(forward), view_of(known.factored, col), view_of(pivots)});
-        EXPECT_TRUE(same_values(forward, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
-        call(lu_update, kLuUpdateElements<T>,
-             {view_of(backward), view_of(known.factored, col), view_of(pivots)}, kTransposedFactor);
-        EXPECT_TRUE(same_values(backward, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
-        EXPECT_TRUE(same_bits(known.factored, panel)) << "the panel was written";
+        Matrix<std::int64_t> pivots(1, b, 0, [&](auto, auto j) { return known.pivots[at(j)]; });
+        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return integer<T>(51, i, j); });
+        for (const std::uint32_t variant : {0U, kTransposedFactor, kAdjointFactor}) {
+          // L·Y, its rows exchanged back; Lᵀ·(P·Y) or Lᴴ·(P·Y) for the transposed.
+          Matrix<T> start = y;
+          if (variant != 0)
+            for (std::int64_t j = 0; j < b; ++j)
+              for (std::int64_t c = 0; c < columns; ++c)
+                std::swap(start(col + j, c), start(col + known.pivots[at(j)], c));
+          Matrix<T> x = start;
+          for (std::int64_t c = 0; c < columns; ++c) {
+            for (std::int64_t i = col; i < n; ++i) {
+              for (std::int64_t j = 0; j < std::min(b, i - col); ++j) {
+                const auto l = static_cast<T>(in_variant(exact_l<T>(i - col, j), variant));
+                if (variant == 0)
+                  x(i, c) += l * start(col + j, c);
+                else
+                  x(col + j, c) += l * start(i, c);
+              }
+            }
+            if (variant == 0)
+              for (std::int64_t j = b; j-- > 0;)
+                std::swap(x(col + j, c), x(col + known.pivots[at(j)], c));
+          }
+          call(lu_update, kLuUpdateElements<T>,
+               {view_of(x), view_of(known.factored, col), view_of(pivots)}, variant);
+          EXPECT_TRUE(same_values(x, y)) << named(shape, columns, variant);
+          EXPECT_TRUE(same_bits(known.factored, panel)) << "the panel was written";
+        }
       }
     }
   });
@@ -293,26 +391,29 @@ TEST_P(LuKernels, UpdateColumnsToWhatIsKnownExactly) {
 TEST_P(LuKernels, SolveBackToWhatIsKnownExactly) {
   each([&](auto type) {
     using T = typename decltype(type)::type;
-    for (const auto [n, col, b] : kShapes) {
+    for (const PanelShape& shape : kShapes) {
+      const auto [n, col, b] = shape;
       for (const std::int64_t columns : {1, 4, 67}) {
         KnownPanel<T> known(n, col, b, 2);
-        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return small_integer(61, i, j); });
-        Matrix<T> back = y;
-        Matrix<T> transposed = y;
-        for (std::int64_t c = 0; c < columns; ++c) {
-          for (std::int64_t j = 0; j < b; ++j) back(col + j, c) = transposed(col + j, c) = 0;
-          for (std::int64_t j = 0; j < b; ++j) {
-            for (std::int64_t i = 0; i <= col + j; ++i) {
-              back(i, c) += static_cast<T>(exact_u(i - col, j)) * y(col + j, c);
-              transposed(col + j, c) += static_cast<T>(exact_u(i - col, j)) * y(i, c);
+        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return integer<T>(61, i, j); });
+        for (const std::uint32_t variant : {0U, kTransposedFactor, kAdjointFactor}) {
+          Matrix<T> x = y;
+          for (std::int64_t c = 0; c < columns; ++c) {
+            for (std::int64_t j = 0; j < b; ++j) x(col + j, c) = 0;
+            for (std::int64_t j = 0; j < b; ++j) {
+              for (std::int64_t i = 0; i <= col + j; ++i) {
+                const auto u = static_cast<T>(in_variant(exact_u<T>(i - col, j), variant));
+                if (variant == 0)
+                  x(i, c) += u * y(col + j, c);
+                else
+                  x(col + j, c) += u * y(i, c);
+              }
             }
           }
+          call(lu_back, Elements(2, element_of<T>), {view_of(x), view_of(known.factored, col)},
+               variant);
+          EXPECT_TRUE(same_values(x, y)) << named(shape, columns, variant);
         }
-        call(lu_back, Elements(2, element_of<T>), {view_of(back), view_of(known.factored, col)});
-        EXPECT_TRUE(same_values(back, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
-        call(lu_back, Elements(2, element_of<T>),
-             {view_of(transposed), view_of(known.factored, col)}, kTransposedFactor);
-        EXPECT_TRUE(same_values(transposed, y)) << n << ' ' << col << ' ' << b << ' ' << columns;
       }
     }
   });

@@ -10,33 +10,37 @@
 // it, but counted from 0.
 // The pivot is the first of the largest elements of its column (LAPACK's i?amax), of complex
 // numbers by |re| + |im|. A pivot of zero is noted, its column of L is zero, and elimination goes
-// on. Elements of L are quotients, not products with a reciprocal, so that none exceeds 1 also
-// where the pivot is subnormal. T is double or float.
+// on. Elements of L are quotients, not products with a reciprocal, so that none exceeds 1 (of
+// complex numbers √2) also where the pivot is subnormal. T is double or float, or std::complex of
+// one of them.
 
 #include <cmath>
-#include <type_traits>
 
 #include "kernels/backend/kernel_table.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
 
 /// What getrf tells about a panel; columns are counted within it, −1 is none.
 struct PanelStatus {
-  double zero_pivot = -1;     ///< first column whose pivot is exactly zero
-  double not_finite = -1;     ///< first column that holds a NaN or an infinity afterwards
-  double largest = 0;         ///< of the elements that came in, and of U: the most |re| + |im|
+  double zero_pivot = -1;  ///< first column whose pivot is exactly zero
+  double not_finite = -1;  ///< first column that holds a NaN or an infinity afterwards
+  /// Of the elements that came in, and of U: the most |re| + |im|, at most the largest number of T;
+  /// infinity where a part is not finite.
+  double largest = 0;
   double smallest_pivot = 0;  ///< least |re| + |im| on the diagonal of U
 };
 inline constexpr std::int64_t kPanelStatusRows = 4;
 static_assert(sizeof(PanelStatus) == kPanelStatusRows * sizeof(double));
 
-/// By which elements are compared: |x|, of complex numbers |re| + |im|.
+/// By which elements are compared: |x|, of complex numbers |re| + |im|, added up in their own
+/// precision as LAPACK does it.
 template <class T>
 [[nodiscard]] double pivot_size(const T& x) noexcept {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::abs(static_cast<double>(x));
+  if constexpr (is_complex_v<T>)
+    return std::abs(x.real()) + std::abs(x.imag());
   else
-    return std::abs(static_cast<double>(x.real())) + std::abs(static_cast<double>(x.imag()));
+    return std::abs(static_cast<double>(x));
 }
 
 inline constexpr Operation getrf{.name = "getrf",

@@ -22,7 +22,7 @@ constexpr std::int64_t kLeafColumns = 8;
 /// y ← y − factor·x.
 template <class T>
 void subtract_multiple(std::int64_t n, T factor, const T* x, T* __restrict y) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] -= factor * x[i];
+  for (std::int64_t i = 0; i < n; ++i) y[i] -= product_of(factor, x[i]);
 }
 
 template <class T>
@@ -49,7 +49,8 @@ void factor_leaf(MatrixView<T> a, std::int64_t* pivots) {
     if (pivot == T{0}) continue;
     const std::int64_t below = a.rows - j - 1;
     T* l = a.column(j) + j + 1;
-    for (std::int64_t i = 0; i < below; ++i) l[i] /= pivot;
+    const DivisionBy<T> quotient(pivot);
+    for (std::int64_t i = 0; i < below; ++i) l[i] = quotient(l[i]);
     for (std::int64_t k = j + 1; k < a.cols; ++k)
       subtract_multiple(below, a(j, k), l, a.column(k) + j + 1);
   }
@@ -89,5 +90,7 @@ void getrf_host(Queue& queue, const KernelCalls& calls, const KernelParameters& 
 
 template void getrf_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void getrf_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void getrf_host<std::complex<double>>(Queue&, const KernelCalls&, const KernelParameters&);
+template void getrf_host<std::complex<float>>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -19,9 +19,10 @@ void eliminate_by_columns(MatrixView<T> a, std::int64_t* pivots) {
     pivots[j] = p;
     for (std::int64_t k = 0; k < a.cols; ++k) std::swap(a(j, k), a(p, k));
     if (a(j, j) == T{0}) continue;
+    const DivisionBy<T> quotient(a(j, j));
     for (std::int64_t i = j + 1; i < a.rows; ++i) {
-      a(i, j) /= a(j, j);
-      for (std::int64_t k = j + 1; k < a.cols; ++k) a(i, k) -= a(i, j) * a(j, k);
+      a(i, j) = quotient(a(i, j));
+      for (std::int64_t k = j + 1; k < a.cols; ++k) a(i, k) -= product_of(a(i, j), a(j, k));
     }
   }
 }
@@ -43,5 +44,9 @@ void getrf_reference(Queue& queue, const KernelCalls& calls, const KernelParamet
 
 template void getrf_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void getrf_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void getrf_reference<std::complex<double>>(Queue&, const KernelCalls&,
+                                                    const KernelParameters&);
+template void getrf_reference<std::complex<float>>(Queue&, const KernelCalls&,
+                                                   const KernelParameters&);
 
 }  // namespace strata

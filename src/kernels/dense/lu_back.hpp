@@ -6,7 +6,8 @@
 //   X₁ ← U_pp⁻¹·X₁;   X₀ ← X₀ − U₀p·X₁.
 // Transposed (kTransposedFactor), the first sweep of Aᵀ·x = b:
 //   X₁ ← X₁ − U₀pᵀ·X₀;   X₁ ← U_pp⁻ᵀ·X₁.
-// A zero on the diagonal gives what a division by it gives. T is double or float.
+// With kAdjointFactor the same by conjugate transposed matrices. A zero on the diagonal gives what
+// a division by it gives. T is double or float, or std::complex of one of them.
 
 #include "kernels/backend/kernel_table.hpp"
 #include "kernels/dense/lu_update.hpp"

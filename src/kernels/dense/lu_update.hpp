@@ -5,16 +5,19 @@
 // read) and its pivots. With X₁ the b rows of X from c_k on and X₂ those below, rows above stay:
 //   exchange rows as the pivots say;   X₁ ← L₁₁⁻¹·X₁;   X₂ ← X₂ − L₂₁·X₁.
 // So it serves columns that are still to be factored and right-hand sides on their way forward.
-// Transposed, X ← P_kᵀ·L_k⁻ᵀ·X, the last sweep of Aᵀ·x = b:
+// Transposed (kTransposedFactor), X ← P_kᵀ·L_k⁻ᵀ·X, the last sweep of Aᵀ·x = b:
 //   X₁ ← X₁ − L₂₁ᵀ·X₂;   X₁ ← L₁₁⁻ᵀ·X₁;   exchange rows in reverse.
-// L₁₁ has a unit diagonal. T is double or float.
+// kAdjointFactor has conjugate transposed matrices in their place, which of real numbers are the
+// same. L₁₁ has a unit diagonal. T is double or float, or std::complex of one of them.
 
 #include "kernels/backend/kernel_table.hpp"
 
 namespace strata {
 
-/// Variant of lu_update and lu_back.
+/// Variants of lu_update and lu_back.
 inline constexpr std::uint32_t kTransposedFactor = 1;
+inline constexpr std::uint32_t kAdjointFactor = 2;
+inline constexpr std::uint32_t kFactorVariants = kTransposedFactor | kAdjointFactor;
 
 inline constexpr Operation lu_update{.name = "lu_update",
                                      .operands = 3,

@@ -9,8 +9,9 @@ namespace strata {
 
 template <class T>
 void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(lu_update, parameters.variant, kTransposedFactor);
-  submit_each(queue, calls, [transposed = parameters.variant != 0](const BlockView* x) {
+  require_variant(lu_update, parameters.variant, kFactorVariants);
+  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+    const CBLAS_TRANSPOSE op = blas::op_of_factor<T>(variant);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
     const std::int64_t first = x[1].col;
@@ -22,19 +23,23 @@ void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParamete
     const auto top = target.block(0, 0, b, all.cols);
     const auto rest = target.block(b, 0, below, all.cols);
     const auto* pivots = static_cast<const std::int64_t*>(x[2].data);
-    if (transposed) {
-      if (below > 0) blas::gemm_minus<T>(CblasTrans, CblasNoTrans, below, l21, rest, top);
-      blas::solve_triangle<T>(CblasLower, CblasTrans, CblasUnit, l11, top);
+    if (op != CblasNoTrans) {
+      if (below > 0) blas::gemm_minus<T>(op, CblasNoTrans, below, l21, rest, top);
+      blas::solve_triangle<T>(CblasLower, op, CblasUnit, l11, top);
       exchange_rows_back(target, pivots, b);
     } else {
       exchange_rows(target, pivots, b);
-      blas::solve_triangle<T>(CblasLower, CblasNoTrans, CblasUnit, l11, top);
-      if (below > 0) blas::gemm_minus<T>(CblasNoTrans, CblasNoTrans, b, l21, top, rest);
+      blas::solve_triangle<T>(CblasLower, op, CblasUnit, l11, top);
+      if (below > 0) blas::gemm_minus<T>(op, CblasNoTrans, b, l21, top, rest);
     }
   });
 }
 
 template void lu_update_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void lu_update_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void lu_update_host<std::complex<double>>(Queue&, const KernelCalls&,
+                                                   const KernelParameters&);
+template void lu_update_host<std::complex<float>>(Queue&, const KernelCalls&,
+                                                  const KernelParameters&);
 
 }  // namespace strata

@@ -11,18 +11,21 @@
 
 namespace strata {
 
-/// The largest of `count` elements; infinity if one of them is not finite.
+/// The largest of `count` elements as PanelStatus has it; infinity if one of them is not finite.
 template <class T>
 [[nodiscard]] double largest_of_column(const T* x, std::int64_t count) noexcept {
-  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr double kMost = std::numeric_limits<RealOf<T>>::max();
   double largest = 0;
   bool finite = true;
   for (std::int64_t i = 0; i < count; ++i) {
     const double size = pivot_size(x[i]);
-    finite &= size <= kMost;
+    if constexpr (is_complex_v<T>)
+      finite &= (std::abs(x[i].real()) <= kMost) & (std::abs(x[i].imag()) <= kMost);
+    else
+      finite &= size <= kMost;
     largest = size > largest ? size : largest;
   }
-  return finite ? largest : std::numeric_limits<double>::infinity();
+  return finite ? std::min(largest, kMost) : std::numeric_limits<double>::infinity();
 }
 
 /// Before: the largest element that is to be eliminated.
