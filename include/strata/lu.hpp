@@ -5,8 +5,10 @@
 // matrices that do not. Rows are exchanged for the largest element of the whole column, ties for
 // the first, as LAPACK's ?getrf does. With a panel of the caller's (Options::tile: its columns) the
 // factors have the same bits whatever the budget, the policy and the number of devices; by itself a
-// call takes the panel that is predicted to be fastest. T is double or float.
+// call takes the panel that is predicted to be fastest. T is double or float, or std::complex of
+// one of them, whose elements are compared by |re| + |im|.
 
+#include <complex>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -17,17 +19,19 @@
 
 namespace strata {
 
-/// A determinant, sign·mantissa·2^exponent with 1/2 <= mantissa < 1, which seldom overflows a pair
-/// of numbers; sign and mantissa are 0 for a singular matrix.
+/// A determinant, phase·mantissa·2^exponent with |phase| = 1 and 1/2 <= mantissa < 1, which seldom
+/// overflows a pair of numbers; sign, phase and mantissa are 0 for a singular matrix.
 struct Determinant {
-  int sign = 1;
+  int sign = 1;  ///< of a real matrix; of a complex one 1
   double mantissa = 0.5;
   std::int64_t exponent = 1;
+  std::complex<double> phase = 1;  ///< det/|det|; of a real matrix its sign
 
   /// log |det|, natural; −∞ for 0.
   [[nodiscard]] double log() const noexcept;
-  /// The number itself, ±∞ or 0 where it leaves the range.
+  /// The number itself, ±∞ or 0 where it leaves the range; of a complex matrix its magnitude.
   [[nodiscard]] double value() const noexcept;
+  [[nodiscard]] std::complex<double> complex_value() const noexcept;
 };
 
 /// The numerical outcome of an LU factorization.
@@ -40,7 +44,7 @@ struct [[nodiscard]] LuInfo {
   /// the rest was not factored.
   std::int64_t not_finite = -1;
   /// Largest element met in elimination over the largest of A (Wilkinson 1961): up to 2^(n−1) with
-  /// partial pivoting, hardly ever above n.
+  /// partial pivoting, hardly ever above n. Complex elements count by |re| + |im|.
   double growth = 1;
   Determinant determinant;
 };
@@ -61,9 +65,18 @@ class LuFactor {
   /// the shapes or the precision do not fit or there is no factor to solve with.
   RunReport solve(MatrixView<double> b);
   RunReport solve(MatrixView<float> b);
+  RunReport solve(MatrixView<std::complex<double>> b);
+  RunReport solve(MatrixView<std::complex<float>> b);
   /// B ← A⁻ᵀ·B.
   RunReport solve_transposed(MatrixView<double> b);
   RunReport solve_transposed(MatrixView<float> b);
+  RunReport solve_transposed(MatrixView<std::complex<double>> b);
+  RunReport solve_transposed(MatrixView<std::complex<float>> b);
+  /// B ← A⁻ᴴ·B, by the conjugate transposed matrix; of a real A as solve_transposed().
+  RunReport solve_adjoint(MatrixView<double> b);
+  RunReport solve_adjoint(MatrixView<float> b);
+  RunReport solve_adjoint(MatrixView<std::complex<double>> b);
+  RunReport solve_adjoint(MatrixView<std::complex<float>> b);
 
   /// LAPACK's pivots, counted from 1: row i was exchanged with row pivots[i − 1], i = 1 … n in this
   /// order.
@@ -72,6 +85,8 @@ class LuFactor {
   /// applied and without its unit diagonal.
   void copy_factors(MatrixView<double> out) const;
   void copy_factors(MatrixView<float> out) const;
+  void copy_factors(MatrixView<std::complex<double>> out) const;
+  void copy_factors(MatrixView<std::complex<float>> out) const;
 
   struct State;  ///< private to the library
   explicit LuFactor(std::unique_ptr<State> state);
@@ -83,6 +98,8 @@ class LuFactor {
 /// Factors A (n × n). A numerical failure is in `info()`; everything else is thrown as Error.
 [[nodiscard]] LuFactor lu(MatrixView<const double> a, const Options& options = {});
 [[nodiscard]] LuFactor lu(MatrixView<const float> a, const Options& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const std::complex<double>> a, const Options& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const std::complex<float>> a, const Options& options = {});
 
 /// What `solve_general` hands back beside x.
 struct GeneralSolveResult {
@@ -103,7 +120,8 @@ struct GeneralSolveResult {
 /// finite, X is left as it was and info.ok is false. X is refined until each column has a
 /// componentwise backward error of a few ulps of its precision or steps no longer help, with
 /// residuals in double-double where forward_error is above solution_error_wanted(). Everything else
-/// is as of solve() in strata/cholesky.hpp: fp32, numbers near the ends of the range.
+/// is as of solve() in strata/cholesky.hpp: fp32, complex numbers, numbers near the ends of the
+/// range.
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
                                                MatrixView<const double> b, MatrixView<double> x,
                                                const Options& options = {});
@@ -114,6 +132,22 @@ struct GeneralSolveResult {
                                                const Options& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a,
                                                MatrixView<const double> b, MatrixView<float> x,
+                                               const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<double>> a,
+                                               MatrixView<const std::complex<double>> b,
+                                               MatrixView<std::complex<double>> x,
+                                               const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<float>> a,
+                                               MatrixView<const std::complex<float>> b,
+                                               MatrixView<std::complex<float>> x,
+                                               const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<double>> a,
+                                               MatrixView<const std::complex<double>> b,
+                                               MatrixView<std::complex<float>> x,
+                                               const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<float>> a,
+                                               MatrixView<const std::complex<double>> b,
+                                               MatrixView<std::complex<float>> x,
                                                const Options& options = {});
 
 /// What `lu` of order n would do on `machine`, without any data, as simulate_cholesky().

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "cholesky/certified_solution.hpp"
 #include "cholesky/inverse_norm.hpp"
 #include "scalar/complex.hpp"
 #include "session/report.hpp"
@@ -50,12 +51,7 @@ template <class T>
   return copy;
 }
 
-/// What elements lost that became subnormal numbers by a power of two; of all others nothing.
-struct Loss {
-  double relative = 0;     ///< the most that an element did, beside itself
-  double scaled_norm = 0;  ///< ‖·‖∞ of all that was lost, divided by roots of the diagonal
-};
-
+/// With D for the scales.
 template <class T>
 [[nodiscard]] Loss loss_of(MatrixView<const T> a, MatrixView<const T> divided, int exponent) {
   Loss loss;
@@ -77,11 +73,6 @@ template <class T>
   loss.scaled_norm = norm_inf(a.rows, sum.data());
   return loss;
 }
-
-/// How many times the rounding of a real multiplication and addition that of complex ones is, at
-/// most: sums of 2·n products in each part, two parts, so 2·√2.
-template <class T>
-inline constexpr double kRoundings = is_complex_v<T> ? 3 : 1;
 
 /// The largest element of a positive definite matrix.
 template <class T>

@@ -152,6 +152,10 @@ double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply) {
 double estimate_norm_one(std::int64_t n, const BlockSolver& apply, const BlockSolver& transposed) {
   return NormEstimate<double>(n, apply, transposed).run();
 }
+double estimate_norm_one(std::int64_t n, const BlockSolverOf<std::complex<double>>& apply,
+                         const BlockSolverOf<std::complex<double>>& transposed) {
+  return NormEstimate<std::complex<double>>(n, apply, transposed).run();
+}
 
 double estimate_scaled_inverse_norm(const std::vector<double>& scale, const BlockSolver& solve) {
   return norm_of_scaled(scale, solve);

@@ -20,9 +20,12 @@ namespace strata {
 /// columns (up to order 8: one of n columns). Inf where a product is not finite.
 [[nodiscard]] double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply);
 
-/// ‖B‖₁ of any B, by as many products with B and Bᵀ together.
+/// ‖B‖₁ of any B, by as many products with B and Bᵀ (Bᴴ) together.
 [[nodiscard]] double estimate_norm_one(std::int64_t n, const BlockSolver& apply,
                                        const BlockSolver& transposed);
+[[nodiscard]] double estimate_norm_one(std::int64_t n,
+                                       const BlockSolverOf<std::complex<double>>& apply,
+                                       const BlockSolverOf<std::complex<double>>& transposed);
 
 /// ‖D·A⁻¹·D‖∞, D = diag(scale): `solve` is B ← A⁻¹·B.
 [[nodiscard]] double estimate_scaled_inverse_norm(const std::vector<double>& scale,

@@ -7,12 +7,22 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_status.hpp"
 #include "lu/lu_panels.hpp"
+#include "scalar/complex.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
 
 namespace strata {
+namespace {
+
+int exponent_in_range(std::int64_t exponent) {
+  constexpr std::int64_t kFar = 4096;  // beyond any exponent of a double
+  return static_cast<int>(std::clamp(exponent, -kFar, kFar));
+}
+
+}  // namespace
 
 double Determinant::log() const noexcept {
   if (sign == 0) return -std::numeric_limits<double>::infinity();
@@ -20,8 +30,11 @@ double Determinant::log() const noexcept {
 }
 
 double Determinant::value() const noexcept {
-  constexpr std::int64_t kFar = 4096;  // beyond any exponent of a double
-  return sign * std::ldexp(mantissa, static_cast<int>(std::clamp(exponent, -kFar, kFar)));
+  return sign * std::ldexp(mantissa, exponent_in_range(exponent));
+}
+
+std::complex<double> Determinant::complex_value() const noexcept {
+  return times_power(phase * mantissa, exponent_in_range(exponent));
 }
 
 struct LuFactor::State {
@@ -38,12 +51,42 @@ const LuInfo& LuFactor::info() const noexcept { return state_->panels.info(); }
 const RunReport& LuFactor::report() const noexcept { return state_->panels.report(); }
 std::vector<std::int64_t> LuFactor::pivots() const { return state_->panels.pivots(); }
 
-RunReport LuFactor::solve(MatrixView<double> b) { return state_->panels.solve(b, false); }
-RunReport LuFactor::solve(MatrixView<float> b) { return state_->panels.solve(b, false); }
-RunReport LuFactor::solve_transposed(MatrixView<double> b) { return state_->panels.solve(b, true); }
-RunReport LuFactor::solve_transposed(MatrixView<float> b) { return state_->panels.solve(b, true); }
+RunReport LuFactor::solve(MatrixView<double> b) { return state_->panels.solve(b, 0); }
+RunReport LuFactor::solve(MatrixView<float> b) { return state_->panels.solve(b, 0); }
+RunReport LuFactor::solve(MatrixView<std::complex<double>> b) { return state_->panels.solve(b, 0); }
+RunReport LuFactor::solve(MatrixView<std::complex<float>> b) { return state_->panels.solve(b, 0); }
+RunReport LuFactor::solve_transposed(MatrixView<double> b) {
+  return state_->panels.solve(b, kTransposedFactor);
+}
+RunReport LuFactor::solve_transposed(MatrixView<float> b) {
+  return state_->panels.solve(b, kTransposedFactor);
+}
+RunReport LuFactor::solve_transposed(MatrixView<std::complex<double>> b) {
+  return state_->panels.solve(b, kTransposedFactor);
+}
+RunReport LuFactor::solve_transposed(MatrixView<std::complex<float>> b) {
+  return state_->panels.solve(b, kTransposedFactor);
+}
+RunReport LuFactor::solve_adjoint(MatrixView<double> b) {
+  return state_->panels.solve(b, kAdjointFactor);
+}
+RunReport LuFactor::solve_adjoint(MatrixView<float> b) {
+  return state_->panels.solve(b, kAdjointFactor);
+}
+RunReport LuFactor::solve_adjoint(MatrixView<std::complex<double>> b) {
+  return state_->panels.solve(b, kAdjointFactor);
+}
+RunReport LuFactor::solve_adjoint(MatrixView<std::complex<float>> b) {
+  return state_->panels.solve(b, kAdjointFactor);
+}
 void LuFactor::copy_factors(MatrixView<double> out) const { state_->panels.copy_factors(out); }
 void LuFactor::copy_factors(MatrixView<float> out) const { state_->panels.copy_factors(out); }
+void LuFactor::copy_factors(MatrixView<std::complex<double>> out) const {
+  state_->panels.copy_factors(out);
+}
+void LuFactor::copy_factors(MatrixView<std::complex<float>> out) const {
+  state_->panels.copy_factors(out);
+}
 
 namespace {
 
@@ -67,6 +110,12 @@ LuFactor factor_view(MatrixView<const T> a, const Options& options) {
 
 LuFactor lu(MatrixView<const double> a, const Options& options) { return factor_view(a, options); }
 LuFactor lu(MatrixView<const float> a, const Options& options) { return factor_view(a, options); }
+LuFactor lu(MatrixView<const std::complex<double>> a, const Options& options) {
+  return factor_view(a, options);
+}
+LuFactor lu(MatrixView<const std::complex<float>> a, const Options& options) {
+  return factor_view(a, options);
+}
 
 RunReport simulate_lu(std::int64_t n, const Machine& machine, const Options& options,
                       Element precision) {

@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "base/index.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 #include "schedule/machine_model.hpp"
 #include "session/budget.hpp"
@@ -98,15 +99,27 @@ LuInfo LuPanels::info_of(double largest) const {
   info.ok = info.zero_pivot < 0 && info.not_finite < 0;
   info.growth = largest > 0 ? met / largest : 1;
   if (info.not_finite < 0)
-    info.determinant = dispatch_native(problem_.precision, [&](auto type) {
+    info.determinant = dispatch_blas(problem_.precision, [&](auto type) {
       return determinant_of<typename decltype(type)::type>();
     });
   return info;
 }
 
+/// Takes a power of two out of x, so that its larger part is at least 1/2 and below 1; of 0 none.
+template <class W>
+int take_exponent(W& x) {
+  int exponent = 0;
+  (void)std::frexp(largest_part(x), &exponent);
+  x = times_power(x, -exponent);
+  return exponent;
+}
+
 template <class T>
 Determinant LuPanels::determinant_of() const {
-  Determinant det{1, 1, 0};
+  using W = WideOf<T>;
+  W product{1};
+  std::int64_t exponent = 0;
+  int sign = 1;
   for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
     const BlockExtent x = blocks().extent({kPanelFamily, 0, p});
     const auto* panel =
@@ -114,19 +127,21 @@ Determinant LuPanels::determinant_of() const {
     const auto* exchanged = reinterpret_cast<const std::int64_t*>(
         pivots_->data() + blocks().byte_offset({kPivotsFamily, 0, p}));
     for (std::int64_t j = 0; j < x.cols; ++j) {
-      int exponent = 0;
-      det.mantissa *= static_cast<double>(panel[x.col + j + j * x.rows]);
-      det.mantissa = std::frexp(det.mantissa, &exponent);
-      det.exponent += exponent;
-      if (exchanged[j] != j) det.sign = -det.sign;
+      auto pivot = static_cast<W>(panel[x.col + j + j * x.rows]);
+      exponent += take_exponent(pivot);
+      product = product_of(product, pivot);
+      exponent += take_exponent(product);
+      if (exchanged[j] != j) sign = -sign;
     }
   }
-  if (det.mantissa == 0) return {0, 0, 0};
-  int exponent = 0;  // of an empty product, which is 1
-  det.mantissa = std::frexp(det.mantissa, &exponent);
-  det.exponent += exponent;
-  if (det.mantissa < 0) det.sign = -det.sign;
-  det.mantissa = std::abs(det.mantissa);
+  const double size = std::abs(product);
+  if (size == 0) return {0, 0, 0, 0};
+  int last = 0;
+  Determinant det;
+  det.mantissa = std::frexp(size, &last);
+  det.exponent = exponent + last;
+  det.phase = std::complex<double>(static_cast<double>(sign)) * (product / size);
+  det.sign = is_complex_v<T> ? 1 : static_cast<int>(det.phase.real());
   return det;
 }
 
@@ -142,12 +157,12 @@ void LuPanels::check_usable(Element element, std::int64_t rows) const {
 }
 
 template <class T>
-RunReport LuPanels::solve(MatrixView<T> b, bool transposed) {
+RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
   check_usable(element_of<T>, b.rows);
   LuSolveProblem problem;
   problem.n = problem_.n;
   problem.panel = problem_.panel;
-  problem.transposed = transposed;
+  problem.variant = variant;
   problem.precision = problem_.precision;
   problem.devices = problem_.devices;
   problem.factor_identity = problem_.factor_identity;
@@ -219,9 +234,13 @@ void LuPanels::copy_factors(MatrixView<T> out) const {
   }
 }
 
-template RunReport LuPanels::solve(MatrixView<double>, bool);
-template RunReport LuPanels::solve(MatrixView<float>, bool);
+template RunReport LuPanels::solve(MatrixView<double>, std::uint32_t);
+template RunReport LuPanels::solve(MatrixView<float>, std::uint32_t);
+template RunReport LuPanels::solve(MatrixView<std::complex<double>>, std::uint32_t);
+template RunReport LuPanels::solve(MatrixView<std::complex<float>>, std::uint32_t);
 template void LuPanels::copy_factors(MatrixView<double>) const;
 template void LuPanels::copy_factors(MatrixView<float>) const;
+template void LuPanels::copy_factors(MatrixView<std::complex<double>>) const;
+template void LuPanels::copy_factors(MatrixView<std::complex<float>>) const;
 
 }  // namespace strata

@@ -30,9 +30,9 @@ class LuPanels {
 
   /// Factors the matrix that `source` provides, whose largest element has this magnitude.
   const LuInfo& factor(BlockSource source, double largest);
-  /// B ← A⁻¹·B or A⁻ᵀ·B, n × nrhs. T is the factor's type.
+  /// B ← A⁻¹·B, n × nrhs, or as LuSolveProblem::variant says. T is the factor's type.
   template <class T>
-  RunReport solve(MatrixView<T> b, bool transposed);
+  RunReport solve(MatrixView<T> b, std::uint32_t variant);
 
   /// As LuFactor has them.
   [[nodiscard]] std::vector<std::int64_t> pivots() const;

@@ -145,18 +145,17 @@ Schedule lu_solve(const LuSolveProblem& problem) {
   const std::int64_t group = problem.group > 0 ? problem.group : std::max<std::int64_t>(blocks, 1);
   const std::int64_t groups = panels == 0 ? 0 : (blocks + group - 1) / group;
   schedule.steps = groups * 2 * panels;
-  schedule.emit = [=, transposed = problem.transposed, devices = problem.devices](std::int64_t s,
-                                                                                  TaskList& tasks) {
+  schedule.emit = [=, variant = problem.variant, devices = problem.devices](std::int64_t s,
+                                                                            TaskList& tasks) {
     const std::int64_t first = s / (2 * panels) * group;
     const std::int64_t end = std::min(first + group, blocks);
     const std::int64_t step = s % (2 * panels);
     const bool forward = step < panels;
     const std::int64_t p = forward ? step : 2 * panels - 1 - step;
     LuEmitter emitter(devices, tasks);
-    const std::uint32_t variant = transposed ? kTransposedFactor : 0;
     for (std::int64_t j = first; j < end; ++j) {
-      forward != transposed ? emitter.update(kRightSideFamily, j, p, variant)
-                            : emitter.back(j, p, variant);
+      forward == (variant == 0) ? emitter.update(kRightSideFamily, j, p, variant)
+                                : emitter.back(j, p, variant);
     }
   };
   return schedule;

@@ -49,7 +49,9 @@ struct LuSolveProblem {
   std::int64_t rhs_tile = 1;
   /// Blocks of X that are solved together, for which the factor streams past twice; 0: all.
   std::int64_t group = 0;
-  bool transposed = false;  ///< X ← A⁻ᵀ·X
+  /// 0; kTransposedFactor for X ← A⁻ᵀ·X, kAdjointFactor for X ← A⁻ᴴ·X
+  /// (kernels/dense/lu_update.hpp).
+  std::uint32_t variant = 0;
   Element precision = Element::fp64;
   int devices = 1;
   std::uint64_t factor_identity = 0;

@@ -11,24 +11,23 @@
 namespace strata {
 
 template <class T, class A>
-ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const double> b)
+ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
     : a_(a), b_(b.rows, b.cols), largest_(largest_to_factor(a, 0)) {
   exponent_ = exponent_out_of_range(largest_, element_of<T>);
   if (exponent_ != 0) {
     divided_.resize(at(a.rows * a.cols));
     for (std::int64_t j = 0; j < a.cols; ++j)
       for (std::int64_t i = 0; i < a.rows; ++i)
-        divided_[at(i + j * a.rows)] = std::scalbn(a(i, j), -exponent_);
+        divided_[at(i + j * a.rows)] = times_power(a(i, j), -exponent_);
     a_ = {divided_.data(), a.rows, a.cols, std::max<std::int64_t>(a.rows, 1)};
     largest_ = std::scalbn(largest_, -exponent_);
   }
   scale_rows_and_columns();
   if (exponent_ != 0) measure_loss(a);
   for (std::int64_t j = 0; j < b.cols; ++j) {
-    const int of_column =
-        exponent_out_of_range(strata::norm_inf(b.rows, b.column(j)), element_of<T>);
+    const int of_column = exponent_of_column(b.rows, b.column(j), element_of<T>);
     back_.push_back(of_column - exponent_);
-    for (std::int64_t i = 0; i < b.rows; ++i) b_.column(j)[i] = std::scalbn(b(i, j), -of_column);
+    for (std::int64_t i = 0; i < b.rows; ++i) b_.column(j)[i] = times_power(b(i, j), -of_column);
   }
 }
 
@@ -41,7 +40,7 @@ void ScaledSystem<T, A>::scale_rows_and_columns() {
     const double scale = most > 0 && std::isfinite(most) ? std::scalbn(1.0, -std::ilogb(most)) : 1;
     column_scale_.push_back(scale);
     for (std::int64_t i = 0; i < a_.rows; ++i) {
-      const double size = pivot_size(a_(i, j));
+      const double size = std::abs(static_cast<W>(a_(i, j)));
       sums[at(i)] += size;
       scaled_sums[at(i)] += size * scale;
     }
@@ -57,8 +56,8 @@ void ScaledSystem<T, A>::measure_loss(MatrixView<const A> given) {
   std::vector<double> sums(at(a_.rows));
   for (std::int64_t j = 0; j < a_.cols; ++j) {
     for (std::int64_t i = 0; i < a_.rows; ++i) {
-      const double value = given(i, j);
-      const double off = std::abs(value - double{std::scalbn(a_(i, j), exponent_)});
+      const auto value = static_cast<W>(given(i, j));
+      const double off = std::abs(value - static_cast<W>(times_power(a_(i, j), exponent_)));
       if (off == 0) continue;
       loss_.relative = std::max(loss_.relative, off / std::abs(value));
       sums[at(i)] += std::scalbn(off * column_scale_[at(j)] * row_scale_[at(i)], -exponent_);
@@ -83,5 +82,8 @@ MatrixView<const T> ScaledSystem<T, A>::factored() {
 template class ScaledSystem<double, double>;
 template class ScaledSystem<float, float>;
 template class ScaledSystem<float, double>;
+template class ScaledSystem<std::complex<double>, std::complex<double>>;
+template class ScaledSystem<std::complex<float>, std::complex<float>>;
+template class ScaledSystem<std::complex<float>, std::complex<double>>;
 
 }  // namespace strata

@@ -2,7 +2,8 @@
 // A general system A·X = B in the middle of the range of numbers, with the scales of its rows and
 // columns.
 //
-// Contract: T is what the system is factored in, A what it is given in; B is in fp64. A whose
+// Contract: T is what the system is factored in, A what it is given in; B is in fp64, or in
+// complex128 where A is complex. A whose
 // largest element is near an end of the range of T is divided by a power of two, a column of B
 // likewise. What divided elements lose as subnormal numbers is known (Loss). With C_j a power of
 // two near 1 / max_i |a_ij| and R_i = 1 / Σ_j |a_ij|·C_j the matrix S = R·A·C has ‖S‖∞ = 1: its
@@ -11,35 +12,31 @@
 
 #include <vector>
 
-#include "cholesky/dense_block.hpp"
-#include "strata/element.hpp"
+#include "cholesky/certified_solution.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata {
-
-/// What elements lost that became subnormal numbers; of all others nothing.
-struct GeneralLoss {
-  double relative = 0;     ///< the most that an element did, beside itself
-  double scaled_norm = 0;  ///< ‖R·lost·C‖∞
-};
 
 template <class T, class A>
 class ScaledSystem {
  public:
+  using W = WideOf<A>;
+
   /// The views outlive the system.
-  ScaledSystem(MatrixView<const A> a, MatrixView<const double> b);
+  ScaledSystem(MatrixView<const A> a, MatrixView<const W> b);
 
   [[nodiscard]] std::int64_t n() const noexcept { return a_.rows; }
   [[nodiscard]] MatrixView<const A> a() const noexcept { return a_; }
-  [[nodiscard]] MatrixView<const double> b() const noexcept { return b_.view(); }
+  [[nodiscard]] MatrixView<const W> b() const noexcept { return b_.view(); }
   [[nodiscard]] double largest() const noexcept { return largest_; }
   [[nodiscard]] double norm_inf() const noexcept { return norm_; }
   /// A is 2 to this times what is factored.
   [[nodiscard]] int exponent() const noexcept { return exponent_; }
   /// x of column j times 2 to this is the solution of what was given.
-  [[nodiscard]] int back(std::int64_t j) const { return back_[static_cast<std::size_t>(j)]; }
+  [[nodiscard]] const std::vector<int>& back() const noexcept { return back_; }
   [[nodiscard]] const std::vector<double>& row_scale() const noexcept { return row_scale_; }
   [[nodiscard]] const std::vector<double>& column_scale() const noexcept { return column_scale_; }
-  [[nodiscard]] const GeneralLoss& loss() const noexcept { return loss_; }
+  [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
   /// What is factored.
   [[nodiscard]] MatrixView<const T> factored();
 
@@ -48,7 +45,7 @@ class ScaledSystem {
   void measure_loss(MatrixView<const A> given);
 
   MatrixView<const A> a_;
-  DenseBlock b_;
+  DenseBlockOf<W> b_;
   std::vector<A> divided_;  // A, where it was
   std::vector<T> narrow_;
   double largest_ = 0;
@@ -57,7 +54,7 @@ class ScaledSystem {
   std::vector<int> back_;
   std::vector<double> row_scale_;
   std::vector<double> column_scale_;
-  GeneralLoss loss_;
+  Loss loss_;
 };
 
 }  // namespace strata

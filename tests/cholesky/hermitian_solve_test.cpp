@@ -285,6 +285,25 @@ void expect_determinant(const Matrix<T>& a) {
   EXPECT_GE(d.scaled_condition, 1 - 1e-6);
 }
 
+/// Parts of b that are numbers, with a magnitude that is none.
+TYPED_TEST(ComplexSystem, SolvesForMagnitudesBeyondTheRange) {
+  using R = RealOf<TypeParam>;
+  const R most = std::numeric_limits<R>::max();
+  const std::int64_t n = 5;
+  const auto a =
+      test::make_matrix<TypeParam>(n, n, [](auto i, auto j) { return Complex128(i == j ? 4 : 0); });
+  const auto b = test::make_matrix<TypeParam>(
+      n, 1, [&](auto i, auto) { return Complex128(most, i % 2 == 0 ? -most : most); });
+  Matrix<TypeParam> x(n, 1);
+  const SolveResult result = solve(a.view(), b.view(), x.view(), tiled_options("host:1", 16, 7));
+  for (std::int64_t i = 0; i < n; ++i) {
+    EXPECT_EQ(x(i, 0).real(), most / 4);
+    EXPECT_EQ(x(i, 0).imag(), i % 2 == 0 ? -most / 4 : most / 4);
+  }
+  EXPECT_LE(result.certificate.backward_error, double{std::numeric_limits<R>::epsilon()});
+  EXPECT_LE(result.certificate.forward_error, solution_error_wanted(element_of<TypeParam>));
+}
+
 TYPED_TEST(ComplexSystem, KnowsItsLogDeterminantWithinItsBound) {
   for (const std::int64_t n : {0, 1, 2, 3, 17, 64, 90}) {
     expect_determinant(random_hermitian<TypeParam>(n, 29));

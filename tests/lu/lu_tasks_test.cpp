@@ -186,7 +186,7 @@ TEST_P(LuTasksOn, SolveBothWays) {
         problem.rhs = 5;
         problem.rhs_tile = 2;
         problem.group = group;
-        problem.transposed = transposed;
+        problem.variant = transposed ? kTransposedFactor : 0;
         const Schedule schedule = lu_solve(problem);
         const auto from_factor = [&](int family) {
           return std::make_shared<FamilyMemory>(schedule.blocks, family,
@@ -246,7 +246,7 @@ TEST(LuPlans, OfSolvesAreProven) {
         problem.rhs = 7;
         problem.rhs_tile = 2;
         problem.group = group;
-        problem.transposed = transposed;
+        problem.variant = transposed ? kTransposedFactor : 0;
         problem.devices = devices;
         const auto schedule = std::make_shared<const Schedule>(lu_solve(problem));
         for (const std::int64_t extra : {0, 2000, 100'000}) {

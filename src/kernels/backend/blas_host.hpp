@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "kernels/backend/blas_table.hpp"
-#include "kernels/dense/lu_update.hpp"
 #include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"
 
@@ -20,13 +19,6 @@ inline int narrow(std::int64_t extent) { return static_cast<int>(extent); }
 /// What an operand that enters transposed is: Xᴴ, which of real numbers is Xᵀ.
 template <class T>
 inline constexpr CBLAS_TRANSPOSE kAdjoint = is_complex_v<T> ? CblasConjTrans : CblasTrans;
-
-/// What a factor of LU enters as in a variant of lu_update and lu_back.
-template <class T>
-[[nodiscard]] inline CBLAS_TRANSPOSE op_of_factor(std::uint32_t variant) {
-  if (variant == 0) return CblasNoTrans;
-  return (variant & kAdjointFactor) != 0 ? kAdjoint<T> : CblasTrans;
-}
 
 /// The one of four functions that is for T.
 template <class T, class Double, class Single, class DoubleComplex, class SingleComplex>

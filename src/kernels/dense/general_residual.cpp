@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <thread>
 #include <type_traits>
@@ -14,7 +15,7 @@
 #include "base/index.hpp"
 #include "base/work_crew.hpp"
 #include "kernels/backend/blas_host.hpp"
-#include "scalar/double_double.hpp"
+#include "kernels/dense/long_sum.hpp"
 
 namespace strata {
 namespace {
@@ -34,27 +35,28 @@ void for_strips(std::int64_t rows, const std::function<void(std::int64_t, std::i
 }  // namespace
 
 template <class T>
-void general_residual(MatrixView<const T> a, bool transposed, MatrixView<const double> x,
-                      MatrixView<double> r) {
+void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const WideOf<T>> x,
+                      MatrixView<WideOf<T>> r) {
+  using W = WideOf<T>;
   if (r.rows == 0 || r.cols == 0) return;
-  const CBLAS_TRANSPOSE op = transposed ? CblasTrans : CblasNoTrans;
-  if constexpr (std::is_same_v<T, double>) {
-    blas::gemm_minus<double>(op, CblasNoTrans, x.rows, a, x, r);
+  const CBLAS_TRANSPOSE op = adjoint ? blas::kAdjoint<W> : CblasNoTrans;
+  if constexpr (std::is_same_v<T, W>) {
+    blas::gemm_minus<W>(op, CblasNoTrans, x.rows, a, x, r);
   } else {
-    std::vector<double> block(at(kWidened * kWidened));
+    std::vector<W> block(at(kWidened * kWidened));
     for (std::int64_t j = 0; j < a.cols; j += kWidened) {
       const std::int64_t cols = std::min(kWidened, a.cols - j);
       for (std::int64_t i = 0; i < a.rows; i += kWidened) {
         const std::int64_t rows = std::min(kWidened, a.rows - i);
         for (std::int64_t c = 0; c < cols; ++c)
           std::copy_n(a.column(j + c) + i, rows, block.data() + c * rows);
-        const MatrixView<const double> wide{block.data(), rows, cols, rows};
-        if (transposed) {
-          blas::gemm_minus<double>(op, CblasNoTrans, rows, wide, x.block(i, 0, rows, x.cols),
-                                   r.block(j, 0, cols, r.cols));
+        const MatrixView<const W> wide{block.data(), rows, cols, rows};
+        if (adjoint) {
+          blas::gemm_minus<W>(op, CblasNoTrans, rows, wide, x.block(i, 0, rows, x.cols),
+                              r.block(j, 0, cols, r.cols));
         } else {
-          blas::gemm_minus<double>(op, CblasNoTrans, cols, wide, x.block(j, 0, cols, x.cols),
-                                   r.block(i, 0, rows, r.cols));
+          blas::gemm_minus<W>(op, CblasNoTrans, cols, wide, x.block(j, 0, cols, x.cols),
+                              r.block(i, 0, rows, r.cols));
         }
       }
     }
@@ -62,19 +64,20 @@ void general_residual(MatrixView<const T> a, bool transposed, MatrixView<const d
 }
 
 template <class T>
-void general_residual_dd(MatrixView<const T> a, MatrixView<const double> b,
-                         MatrixView<const double> x, MatrixView<double> r) {
+void general_residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
+                         MatrixView<const WideOf<T>> x, MatrixView<WideOf<T>> r) {
+  using W = WideOf<T>;
   for_strips(r.rows, [&](std::int64_t first, std::int64_t rows) {
-    std::vector<DoubleDouble> sum(at(rows));
+    std::vector<LongSum<W>> sum(at(rows));
     for (std::int64_t c = 0; c < x.cols; ++c) {
-      for (std::int64_t i = 0; i < rows; ++i) sum[at(i)] = DoubleDouble(b(first + i, c));
+      for (std::int64_t i = 0; i < rows; ++i) sum[at(i)] = LongSum<W>(b(first + i, c));
       for (std::int64_t j = 0; j < a.cols; ++j) {
         const T* column = a.column(j) + first;
-        const double factor = x(j, c);
+        const W factor = x(j, c);
         for (std::int64_t i = 0; i < rows; ++i)
-          sum[at(i)] = sum[at(i)] - two_product(static_cast<double>(column[i]), factor);
+          sum[at(i)].subtract_product(static_cast<W>(column[i]), factor);
       }
-      for (std::int64_t i = 0; i < rows; ++i) r(first + i, c) = sum[at(i)].hi;
+      for (std::int64_t i = 0; i < rows; ++i) r(first + i, c) = sum[at(i)].rounded();
     }
   });
 }
@@ -83,13 +86,15 @@ template <class T>
 void general_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y) {
   for_strips(y.rows, [&](std::int64_t first, std::int64_t rows) {
     for (std::int64_t c = 0; c < x.cols; ++c) std::fill_n(y.column(c) + first, rows, 0.0);
+    std::vector<double> size(at(rows));
     for (std::int64_t j = 0; j < a.cols; ++j) {
       const T* column = a.column(j) + first;
+      for (std::int64_t i = 0; i < rows; ++i)
+        size[at(i)] = std::abs(static_cast<WideOf<T>>(column[i]));
       for (std::int64_t c = 0; c < x.cols; ++c) {
         const double factor = x(j, c);
         double* out = y.column(c) + first;
-        for (std::int64_t i = 0; i < rows; ++i)
-          out[i] += std::abs(static_cast<double>(column[i])) * factor;
+        for (std::int64_t i = 0; i < rows; ++i) out[i] += size[at(i)] * factor;
       }
     }
   });
@@ -97,15 +102,29 @@ void general_magnitudes(MatrixView<const T> a, MatrixView<const double> x, Matri
 
 template void general_residual(MatrixView<const double>, bool, MatrixView<const double>,
                                MatrixView<double>);
-template void general_residual(MatrixView<const float>, bool, MatrixView<const double>,
-                               MatrixView<double>);
 template void general_residual_dd(MatrixView<const double>, MatrixView<const double>,
-                                  MatrixView<const double>, MatrixView<double>);
-template void general_residual_dd(MatrixView<const float>, MatrixView<const double>,
                                   MatrixView<const double>, MatrixView<double>);
 template void general_magnitudes(MatrixView<const double>, MatrixView<const double>,
                                  MatrixView<double>);
+template void general_residual(MatrixView<const float>, bool, MatrixView<const double>,
+                               MatrixView<double>);
+template void general_residual_dd(MatrixView<const float>, MatrixView<const double>,
+                                  MatrixView<const double>, MatrixView<double>);
 template void general_magnitudes(MatrixView<const float>, MatrixView<const double>,
+                                 MatrixView<double>);
+using Complex128 = std::complex<double>;
+using Complex64 = std::complex<float>;
+template void general_residual(MatrixView<const Complex128>, bool, MatrixView<const Complex128>,
+                               MatrixView<Complex128>);
+template void general_residual_dd(MatrixView<const Complex128>, MatrixView<const Complex128>,
+                                  MatrixView<const Complex128>, MatrixView<Complex128>);
+template void general_magnitudes(MatrixView<const Complex128>, MatrixView<const double>,
+                                 MatrixView<double>);
+template void general_residual(MatrixView<const Complex64>, bool, MatrixView<const Complex128>,
+                               MatrixView<Complex128>);
+template void general_residual_dd(MatrixView<const Complex64>, MatrixView<const Complex128>,
+                                  MatrixView<const Complex128>, MatrixView<Complex128>);
+template void general_magnitudes(MatrixView<const Complex64>, MatrixView<const double>,
                                  MatrixView<double>);
 
 }  // namespace strata

@@ -25,7 +25,7 @@ namespace strata {
 struct PanelStatus {
   double zero_pivot = -1;  ///< first column whose pivot is exactly zero
   double not_finite = -1;  ///< first column that holds a NaN or an infinity afterwards
-  /// Of the elements that came in, and of U: the most |re| + |im|, at most the largest number of T;
+  /// Elements that came in, and those of U: the most |re| + |im|, at most the largest number of T;
   /// infinity where a part is not finite.
   double largest = 0;
   double smallest_pivot = 0;  ///< least |re| + |im| on the diagonal of U

@@ -2,6 +2,7 @@
 
 #include "kernels/backend/blas_host.hpp"
 #include "kernels/backend/operand.hpp"
+#include "kernels/dense/factor_op_host.hpp"
 #include "kernels/dense/lu_back.hpp"
 
 namespace strata {

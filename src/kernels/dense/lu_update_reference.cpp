@@ -16,7 +16,7 @@ void apply_panel(MatrixView<const T> l, MatrixView<T> x) {
       for (std::int64_t i = j + 1; i < l.rows; ++i) x(i, c) -= product_of(l(i, j), x(j, c));
 }
 
-/// Of the conjugate matrix, if `op` conjugates.
+/// By the conjugate matrix, if `op` conjugates.
 template <class T, class F>
 void apply_panel_transposed(MatrixView<const T> l, MatrixView<T> x, F op) {
   for (std::int64_t c = 0; c < x.cols; ++c)

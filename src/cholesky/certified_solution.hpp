@@ -1,0 +1,273 @@
+#pragma once
+// What certificates of dense solutions share, of positive definite and of general systems: what is
+// measured of a solution, bounds of its error, and columns that are solved nearer.
+//
+// Contract: T is what a system is factored in, W = WideOf<T> what its solutions and residuals are
+// in. With R and C scales of rows and columns, S = R·A·C; of a positive definite matrix both are
+// D = diag(A)^(−1/2). The bounds are those at the head of src/cholesky/solve.cpp.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/index.hpp"
+#include "cholesky/dense_block.hpp"
+#include "kernels/dense/host_residual.hpp"
+#include "scalar/complex.hpp"
+#include "scalar/safe_range.hpp"
+#include "strata/cholesky.hpp"
+
+namespace strata {
+
+/// What elements lost that became subnormal numbers by a power of two; of all others nothing.
+struct Loss {
+  double relative = 0;     ///< the most that an element did, beside itself
+  double scaled_norm = 0;  ///< ‖R·lost·C‖∞
+};
+
+/// How many times the rounding of a real multiplication and addition that of complex ones is, at
+/// most: sums of 2·n products in each part, two parts, so 2·√2.
+template <class T>
+inline constexpr double kRoundings = is_complex_v<T> ? 3 : 1;
+
+inline constexpr double kErrorUnknown = std::numeric_limits<double>::infinity();
+
+template <class T, class A, class B>
+void check_solve_shapes(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x) {
+  require(b.rows == a.rows, ErrorKind::misuse, "solve",
+          "a right-hand side of {} rows does not fit a {} by {} matrix", b.rows, a.rows, a.cols);
+  require(x.rows == b.rows && x.cols == b.cols, ErrorKind::misuse, "solve",
+          "a solution of {} by {} does not fit a right-hand side of {} by {}", x.rows, x.cols,
+          b.rows, b.cols);
+}
+
+/// exponent_out_of_range() of n numbers.
+template <class W>
+[[nodiscard]] int exponent_of_column(std::int64_t n, const W* x, Element precision) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, largest_part(x[i]));
+  return exponent_out_of_range(largest, precision);
+}
+
+/// What `solve`, B ← M⁻¹·B in T, makes of columns that are brought into the middle of its range.
+template <class T>
+[[nodiscard]] DenseBlockOf<WideOf<T>> solved_in_range(const BlockSolverOf<T>& solve,
+                                                      MatrixView<const WideOf<T>> b) {
+  DenseBlockOf<T> narrow(b.rows, b.cols);
+  std::vector<int> exponent;
+  for (std::int64_t j = 0; j < b.cols; ++j) {
+    exponent.push_back(exponent_of_column(b.rows, b.column(j), element_of<T>));
+    for (std::int64_t i = 0; i < b.rows; ++i)
+      narrow.column(j)[i] = static_cast<T>(times_power(b(i, j), -exponent.back()));
+  }
+  solve(narrow.view());
+  DenseBlockOf<WideOf<T>> x(b.rows, b.cols);
+  for (std::int64_t j = 0; j < b.cols; ++j)
+    for (std::int64_t i = 0; i < b.rows; ++i)
+      x.column(j)[i] = times_power(static_cast<WideOf<T>>(narrow.column(j)[i]), exponent[at(j)]);
+  return x;
+}
+
+/// x as the caller will have it: 2^back·x in T may have fewer digits, or be no number.
+template <class T>
+void round_column_to_range(int back, std::int64_t n, WideOf<T>* x) {
+  using W = WideOf<T>;
+  if (back == 0 && std::is_same_v<T, W>) return;
+  for (std::int64_t i = 0; i < n; ++i)
+    x[i] = times_power(static_cast<W>(static_cast<T>(times_power(x[i], back))), -back);
+}
+template <class T>
+void round_to_range(const std::vector<int>& back, MatrixView<WideOf<T>> x) {
+  for (std::int64_t j = 0; j < x.cols; ++j)
+    round_column_to_range<T>(back[at(j)], x.rows, x.column(j));
+}
+
+/// What is known of a solution, by column.
+template <class W>
+struct MeasuredColumns {
+  DenseBlockOf<W> r;  ///< b − A·x
+  DenseBlock terms;   ///< |A|·|x| + |b|
+  std::vector<double> normwise{};
+  std::vector<double> componentwise{};
+
+  MeasuredColumns(std::int64_t n, std::int64_t columns) : r(n, columns), terms(n, columns) {}
+
+  /// Errors from r and terms, which are set.
+  void find_errors(double norm_a, MatrixView<const W> b, MatrixView<const W> x) {
+    normwise.clear();
+    componentwise.clear();
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      const MatrixView<const W> of_column = std::as_const(r).view().block(0, j, x.rows, 1);
+      normwise.push_back(
+          backward_error(norm_a, b.block(0, j, x.rows, 1), x.block(0, j, x.rows, 1), of_column));
+      componentwise.push_back(componentwise_backward_error(
+          of_column, std::as_const(terms).view().block(0, j, x.rows, 1)));
+    }
+  }
+};
+
+/// NaN if one is.
+[[nodiscard]] inline double largest_of(const std::vector<double>& errors) {
+  return norm_inf(std::ssize(errors), errors.data());
+}
+
+/// By column a bound of ‖x − A⁻¹·b‖∞ relative to ‖x‖∞ from ‖S⁻¹‖∞ and the residual.
+template <class W>
+[[nodiscard]] std::vector<double> forward_bounds(const MeasuredColumns<W>& m, MatrixView<const W> x,
+                                                 const std::vector<double>& row_scale,
+                                                 const std::vector<double>& column_scale,
+                                                 double inverse_norm) {
+  const std::int64_t n = x.rows;
+  const double roundings = kRoundings<W> * static_cast<double>(n + 2);
+  const double gamma = roundings * 0x1p-53;
+  const double lost = roundings * std::numeric_limits<double>::denorm_min();
+  const double largest_scale = norm_inf(n, column_scale.data());
+  std::vector<double> bounds;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    double residual = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      residual = std::max(residual, row_scale[at(i)] * (std::abs(m.r.column(j)[i]) +
+                                                        gamma * m.terms.column(j)[i] + lost));
+    const bool zero = norm_inf(n, m.terms.column(j)) == 0;
+    const double bound = zero ? 0 : largest_scale * inverse_norm * residual;
+    bounds.push_back(bound > 0 ? bound / norm_inf(n, x.column(j)) : 0);
+  }
+  return bounds;
+}
+
+/// max |v_i|/C_i.
+template <class W>
+[[nodiscard]] double scaled_size(const W* v, const std::vector<double>& column_scale) {
+  double most = 0;
+  for (std::size_t i = 0; i < column_scale.size(); ++i)
+    most = std::max(most, std::abs(v[i]) / column_scale[i]);
+  return most;
+}
+
+/// What rounding in residuals in double-double adds to bounds: C_i·‖S⁻¹‖∞·‖R·γ·t‖∞ with
+/// γ = 2·(n + 2)·2⁻¹⁰⁴ (of complex numbers three times that). It shows where a column of A is so
+/// small that noise in its element of x is large beside the others.
+template <class W>
+void add_rounding(const MeasuredColumns<W>& m, MatrixView<const W> x,
+                  const std::vector<double>& row_scale, const std::vector<double>& column_scale,
+                  double inverse_norm, std::vector<double>& bounds) {
+  const std::int64_t n = x.rows;
+  const double gamma = kRoundings<W> * static_cast<double>(n + 2) * 0x1p-103;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    double residual = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      residual = std::max(residual, row_scale[at(i)] * gamma * m.terms.column(j)[i]);
+    if (residual > 0)
+      bounds[at(j)] +=
+          norm_inf(n, column_scale.data()) * inverse_norm * residual / norm_inf(n, x.column(j));
+  }
+}
+
+/// What the bounds of the columns leave out: C_i·‖S⁻¹‖∞·‖R·lost·C‖∞·max_j |x_j|/C_j.
+template <class W>
+void add_loss(const Loss& loss, MatrixView<const W> x, const std::vector<double>& column_scale,
+              double inverse_norm, std::vector<double>& bounds) {
+  if (loss.scaled_norm == 0) return;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    const double size = scaled_size(x.column(j), column_scale);
+    if (size > 0)
+      bounds[at(j)] += norm_inf(x.rows, column_scale.data()) * inverse_norm * loss.scaled_norm *
+                       (size / norm_inf(x.rows, x.column(j)));
+  }
+}
+
+/// Columns of which too little is known, with residuals of twice the digits.
+template <class T>
+class NearerSolution {
+ public:
+  using W = WideOf<T>;
+  using Block = DenseBlockOf<W>;
+  /// M⁻¹·(b − A·x) for column j of B, its residual in double-double.
+  using Correction = std::function<Block(std::int64_t j, MatrixView<const W> x)>;
+
+  /// `contraction`: a bound of what corrections shrink by.
+  NearerSolution(Correction correction, const std::vector<double>& column_scale,
+                 const std::vector<int>& back, double contraction)
+      : correction_(std::move(correction)),
+        scale_(column_scale),
+        back_(back),
+        contraction_(contraction) {}
+
+  /// Column j and its x; the bound of its error, which was `bound`. Counts the steps.
+  double column(std::int64_t j, MatrixView<W> x, double bound, int& steps) const {
+    constexpr int kStepsMax = 20;
+    constexpr double kUlp = std::numeric_limits<RealOf<T>>::epsilon();
+    Block d = correction_(j, x);
+    double shrinks = contraction_;
+    bound = std::min(bound, bound_of(d, x, shrinks));
+    while (bound > solution_error_wanted(element_of<T>) && std::isfinite(bound) &&
+           steps < kStepsMax) {
+      Block next(x.rows, 1);
+      for (std::int64_t i = 0; i < x.rows; ++i) next.column(0)[i] = x(i, 0) + d.column(0)[i];
+      round_column_to_range<T>(back_[at(j)], x.rows, next.column(0));
+      Block left = correction_(j, std::as_const(next).view());
+      if (size_of(d) > 8 * kUlp * size_of(next))
+        shrinks = std::max(shrinks, 2 * size_of(left) / size_of(d));
+      const double nearer = bound_of(left, std::as_const(next).view(), shrinks);
+      if (!(nearer < bound / 2)) break;
+      std::copy_n(next.column(0), x.rows, x.column(0));
+      d = std::move(left);
+      bound = nearer;
+      ++steps;
+    }
+    return bound;
+  }
+
+ private:
+  [[nodiscard]] double size_of(const Block& v) const { return scaled_size(v.column(0), scale_); }
+  [[nodiscard]] double bound_of(const Block& d, MatrixView<const W> x, double shrinks) const {
+    if (!(shrinks < 0.9)) return kErrorUnknown;
+    const double spread = shrinks / (1 - shrinks) * size_of(d);
+    double error = 0;
+    for (std::size_t i = 0; i < scale_.size(); ++i)
+      error = std::max(error, std::abs(d.column(0)[i]) * (1 + 0x1p-52) + spread * scale_[i]);
+    const double forward = error == 0 ? 0 : error / norm_inf(x.rows, x.data);
+    return std::isnan(forward) ? kErrorUnknown : forward;
+  }
+
+  Correction correction_;
+  const std::vector<double>& scale_;
+  const std::vector<int>& back_;
+  double contraction_;
+};
+
+/// Takes `nearer` where too little is known of a column; `bounds` become those of the new columns.
+/// Whether X changed.
+template <class T>
+bool solve_nearer(const NearerSolution<T>& nearer, const std::vector<double>& normwise,
+                  MatrixView<WideOf<T>> x, std::vector<double>& bounds, Certificate& c) {
+  bool changed = false;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    double& bound = bounds[at(j)];
+    if (bound <= solution_error_wanted(element_of<T>) || std::isnan(normwise[at(j)]) ||
+        numerically_singular(c.scaled_condition, element_of<T>))
+      continue;
+    int steps = 0;
+    bound = nearer.column(j, x.block(0, j, x.rows, 1), bound, steps);
+    changed = changed || steps > 0;
+    c.refinement_steps = std::max(c.refinement_steps, steps);
+  }
+  return changed;
+}
+
+/// The errors of a certificate, of the last measurement and the bounds.
+template <class W>
+void set_errors(const MeasuredColumns<W>& m, const Loss& loss, const std::vector<double>& bounds,
+                Certificate& c) {
+  c.backward_error = largest_of(m.normwise) + loss.relative;
+  c.componentwise_backward_error = largest_of(m.componentwise) + loss.relative;
+  c.forward_error = largest_of(bounds);
+  if (std::isnan(c.backward_error) || std::isnan(c.forward_error)) c.forward_error = kErrorUnknown;
+}
+
+}  // namespace strata
