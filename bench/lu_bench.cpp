@@ -158,7 +158,7 @@ std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const Options& option
           "'{}' is no peer of lu: use openblas", bench.peer);
   std::vector<LuBenchRow> rows;
   for (const std::int64_t n : bench.sizes) {
-    dispatch_native(bench.precision, [&]<class T>(std::type_identity<T>) {
+    dispatch_blas(bench.precision, [&]<class T>(std::type_identity<T>) {
       rows.push_back(bench_size<T>(bench, options, n));
     });
   }

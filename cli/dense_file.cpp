@@ -321,5 +321,9 @@ template FactoredView<double> declared_view(MatrixView<const double>, const Matr
                                             const std::string&);
 template FactoredView<float> declared_view(MatrixView<const float>, const MatrixFile&,
                                            const std::string&);
+template FactoredView<Complex128> declared_view(MatrixView<const Complex128>, const MatrixFile&,
+                                                const std::string&);
+template FactoredView<Complex64> declared_view(MatrixView<const Complex64>, const MatrixFile&,
+                                               const std::string&);
 
 }  // namespace strata::cli

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
 #include <utility>
 
 #include "base/check.hpp"
@@ -13,14 +15,32 @@
 namespace strata::cli {
 namespace {
 
-Json json_of_outcome(const LuInfo& info) {
+/// A complex determinant has a phase and a value of two parts in the place of a sign and a value.
+Json json_of(const Determinant& det, bool complex) {
+  Json object = {{"log", number(det.log())}};
+  if (complex) {
+    const std::complex<double> value = det.complex_value();
+    object["phase"] = Json::array({number(det.phase.real()), number(det.phase.imag())});
+    object["value"] = Json::array({number(value.real()), number(value.imag())});
+  } else {
+    object["sign"] = det.sign;
+    object["value"] = number(det.value());
+  }
+  return object;
+}
+
+Json json_of_outcome(const LuInfo& info, bool complex) {
   return {{"ok", info.ok},
           {"zero_pivot", info.zero_pivot},
           {"not_finite", info.not_finite},
           {"growth", number(info.growth)},
-          {"determinant", Json{{"sign", info.determinant.sign},
-                               {"log", number(info.determinant.log())},
-                               {"value", number(info.determinant.value())}}}};
+          {"determinant", json_of(info.determinant, complex)}};
+}
+
+/// "a negative determinant", "a determinant of phase 0.3".
+std::string described(const Determinant& det, bool complex) {
+  if (complex) return fmt::format("a determinant of phase {:.6g}", std::arg(det.phase));
+  return det.sign < 0 ? "a negative determinant" : "a positive determinant";
 }
 
 void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) {
@@ -33,8 +53,13 @@ void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) 
   fmt::print("  method            LU: {}\n", system.why);
   print_certificate(c, kRowsAndColumns);
   fmt::print("  growth            {:.3g} of elements in elimination\n", result.info.growth);
-  fmt::print("  log determinant   {:.15g}, of a {} determinant\n", det.log(),
-             det.sign < 0 ? "negative" : "positive");
+  if (std::isfinite(result.log_determinant_error)) {
+    fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(),
+               result.log_determinant_error, described(det, system.matrix.is_complex()));
+  } else {
+    fmt::print("  log determinant   {:.15g}, of which not a digit is known, nor its sign\n",
+               det.log());
+  }
   fmt::print("  refinement steps  {}\n", c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",
              factor.seconds, factor.seconds > 0 ? factor.flops / factor.seconds / 1e9 : 0,
@@ -57,8 +82,9 @@ template <class T, class A>
 int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const CommonOptions& common,
              const Options& options) {
   const FactoredView<A> a = declared_view(stored, system.matrix, system.triangle);
-  const DenseMatrix<double> b = columns_of<double>(system.rhs, false);
-  if constexpr (std::is_same_v<T, float>) require_held_in_fp32(b.view(), system.rhs);
+  using W = WideOf<T>;
+  const DenseMatrix<W> b = columns_of<W>(system.rhs, false);
+  if constexpr (!std::is_same_v<T, W>) require_held_in_fp32(b.view(), system.rhs);
   check_interrupt();
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
   const GeneralSolveResult result = solve_general(a.view, b.view(), x.view(), options);
@@ -66,13 +92,14 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
   Json object = to_json(result.factor);
   object["method"] = "lu";
   object["why"] = system.why;
-  object["factor"] = json_of_outcome(result.info);
+  object["factor"] = json_of_outcome(result.info, is_complex_v<T>);
   object["certificate"] = to_json(certificate);
   if (!result.info.ok)
     return report_failure(common, why_no_factor(result.info, system, certificate.precision),
                           object);
   object["solve"] = to_json(result.solve);
   object["hpl_residual"] = number(result.hpl_residual);
+  object["log_determinant_error"] = number(result.log_determinant_error);
   const bool singular = numerically_singular(certificate.scaled_condition, certificate.precision);
   object["numerically_singular"] = singular;
   const SolutionCheck check{certificate, b.rows, singular, false, kRowsAndColumns};
@@ -96,12 +123,13 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
 
 int run_general_solve(const GeneralSystem& system, const CommonOptions& common,
                       const Options& options) {
-  require(!system.matrix.is_complex(), ErrorKind::numerical, "solve",
-          "{}; LU, which solves such systems, is for real numbers as yet", system.why);
-  return solve_in_either<float, double>(system.matrix, system.rhs, system.precision,
-                                        [&]<class T, class A>(T, MatrixView<const A> a) {
-                                          return solve_in<T>(a, system, common, options);
-                                        });
+  const auto solve_with = [&]<class T, class A>(T, MatrixView<const A> a) {
+    return solve_in<T>(a, system, common, options);
+  };
+  return system.matrix.is_complex() ? solve_in_either<std::complex<float>, std::complex<double>>(
+                                          system.matrix, system.rhs, system.precision, solve_with)
+                                    : solve_in_either<float, double>(system.matrix, system.rhs,
+                                                                     system.precision, solve_with);
 }
 
 }  // namespace strata::cli

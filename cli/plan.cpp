@@ -194,13 +194,17 @@ void add_dense_plan(Command& algorithm, const DensePlan& what, CommonOptions& co
   });
 }
 
+void add_precision(Command& algorithm, PlanArguments& arguments, const char* help) {
+  algorithm.add_option("--precision", arguments.precision, help)
+      .check(one_of({"fp64", "fp32", "complex128", "complex64"}));
+}
+
 void add_plan_lu(Command& verb, CommonOptions& common, Run& run) {
   Command algorithm = verb.add_subcommand("lu", "dense LU with partial pivoting, by panels");
   add_examples(algorithm, {"strata plan lu --n 100000 --devices host:2 --device-memory 16GiB"});
   auto arguments = std::make_shared<PlanArguments>();
   add_dense_plan(algorithm, kLuPlan, common, arguments, run);
-  algorithm.add_option("--precision", arguments->precision, "fp64 or fp32")
-      .check(one_of({"fp64", "fp32"}));
+  add_precision(algorithm, *arguments, "fp64, fp32, complex128 or complex64");
 }
 
 }  // namespace
@@ -238,10 +242,7 @@ void add_plan(Command& app, CommonOptions& common, Run& run) {
       {"strata plan cholesky --n 1000000 --tile 8192 --devices emulated:4 --device-memory 64GiB"});
   auto arguments = std::make_shared<PlanArguments>();
   add_dense_plan(algorithm, kCholeskyPlan, common, arguments, run);
-  algorithm
-      .add_option("--precision", arguments->precision,
-                  "fp64, fp32, complex128 or complex64 (a Hermitian matrix)")
-      .check(one_of({"fp64", "fp32", "complex128", "complex64"}));
+  add_precision(algorithm, *arguments, "fp64, fp32, complex128 or complex64 (a Hermitian matrix)");
   algorithm.add_flag("--generated", arguments->generated,
                      "the matrix is a covariance, generated on the devices");
   add_plan_lu(verb, common, run);

@@ -80,7 +80,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   // those of the file.
   const FactoredView<A> factored =
       factored_view(a, matrix, arguments.factor.triangle, given == GivenTriangles::both);
-  using W = std::conditional_t<is_complex_v<T>, std::complex<double>, double>;
+  using W = WideOf<T>;
   const DenseMatrix<W> b = columns_of<W>(rhs, factored.conjugate);
   if constexpr (!std::is_same_v<T, W>) require_held_in_fp32(b.view(), rhs);
   check_interrupt();

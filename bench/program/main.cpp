@@ -184,11 +184,13 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
 }
 
 template <class B>
-void add_bench_options(Command& app, B& bench, std::string& precision, int& repeats) {
+void add_bench_options(Command& app, B& bench, std::string& precision, int& repeats,
+                       std::initializer_list<const char*> precisions = {"fp64", "fp32"}) {
   app.add_list("--n", bench.sizes, "orders, separated by commas")
       .check(positive_number())
       .capture_default_str();
-  app.add_option("--precision", precision, "fp64 or fp32").check(one_of({"fp64", "fp32"}));
+  app.add_option("--precision", precision, fmt::format("{}", fmt::join(precisions, ", ")))
+      .check(one_of(precisions));
   app.add_option("--repeats", repeats, "runs of which the median counts").check(in_range(1, 100));
   app.add_option("--peer-threads", bench.peer_threads, "threads of openblas (default: all cores)")
       .check(in_range(1, 1024));
@@ -242,10 +244,12 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
   auto precision = std::make_shared<std::string>("fp64");
   bench->sizes = {4096};
   common.add_to(algorithm);
-  add_bench_options(algorithm, *bench, *precision, bench->repeats);
+  add_bench_options(algorithm, *bench, *precision, bench->repeats,
+                    {"fp64", "fp32", "complex128", "complex64"});
   algorithm.add_option("--peer", bench->peer, "openblas").check(one_of({"openblas"}));
   algorithm.callback([&run, &common, bench, precision] {
-    bench->precision = *precision == "fp32" ? Element::fp32 : Element::fp64;
+    for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
+      if (*precision == to_string(element)) bench->precision = element;
     run = [&common, bench] {
       bench->seed = common.seed;
       return run_lu_comparison(*bench, common);

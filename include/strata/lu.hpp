@@ -10,6 +10,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -109,6 +110,9 @@ struct GeneralSolveResult {
   /// sums of their magnitudes. It is Skeel's condition of A·C, which bad scaling does not raise.
   Certificate certificate;
   LuInfo info;
+  /// A bound of what rounding did to log |det A|, and to the phase in radians; while it is finite
+  /// the sign is right. As reliable as the estimates it takes. Inf: not a digit is known.
+  double log_determinant_error = std::numeric_limits<double>::infinity();
   /// ‖b − A·x‖∞ / (u·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), u = 2⁻⁵³ (2⁻²⁴ in fp32): what the HPL benchmark wants
   /// below 16.
   double hpl_residual = 0;

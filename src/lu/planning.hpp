@@ -9,7 +9,7 @@ namespace strata {
 
 /// Columns of a panel by a rule of thumb, where the search begins: enough for products to near the
 /// rate of a device, few beside n, since panels are factored one after another; halved until a
-/// budget holds kPanelsWanted of them.
+/// budget holds as many as slabs need (planning.cpp).
 [[nodiscard]] std::int64_t rule_panel(std::int64_t n, const Machine& machine, Element precision);
 
 /// The plan of a factorization. A panel that is not asked for (Options::tile) is the fastest by

@@ -11,7 +11,8 @@
 // the bound says too little of x, r in double-double gives a correction d, and
 //   |x − A⁻¹·b|_i <= |d_i| + C_i·η/(1 − η)·max_j |d_j|/C_j + C_i·‖S⁻¹‖∞·‖R·γ₂·t‖∞,
 // γ₂ = (n + 2)·2⁻¹⁰³; d is added to x as long as that is halved. Norms are estimates from below,
-// mostly exact to a digit; η counts twice.
+// mostly exact to a digit; η counts twice. Where elements grew so much that η says nothing, M⁻¹ is
+// a solve with one or three steps of refinement, which squares or takes to the fourth I − M⁻¹·A.
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +24,7 @@
 #include "base/elapsed_time.hpp"
 #include "base/index.hpp"
 #include "cholesky/certified_solution.hpp"
+#include "cholesky/dense_system.hpp"
 #include "cholesky/inverse_norm.hpp"
 #include "kernels/dense/general_residual.hpp"
 #include "lu/scaled_system.hpp"
@@ -34,6 +36,7 @@ namespace strata {
 namespace {
 
 constexpr int kStepsMax = 20;
+constexpr int kRefinedMost = 3;
 
 template <class W>
 void multiply_rows(const std::vector<double>& scale, MatrixView<W> v) {
@@ -62,19 +65,27 @@ class CertifiedSolution {
 
   /// X, refined and certified, in units of the scaled system.
   const Block& solve() {
-    x_ = solved_in_range<T>(by_factor_, system_.b());
+    x_ = solved(system_.b(), false);
     round_to_range<T>(system_.back(), x_.view());
     Measured now = measure(x_);
     refine(now);
     find_condition();
     Certificate& c = result_.certificate;
+    result_.log_determinant_error = determinant_error();
+    // Where elements grew, two or four solves for one are nearer to A⁻¹. What is lost by the
+    // condition alone no solve brings back.
+    while (contraction_ >= 1 && refined_ < kRefinedMost && !hopeless(c.scaled_condition)) {
+      refined_ = 2 * refined_ + 1;
+      find_condition();
+      if (contraction_ < 1) refine(now = measure(x_));
+    }
     const MatrixView<const W> x = std::as_const(x_).view();
     std::vector<double> bounds =
         forward_bounds<W>(now, x, system_.row_scale(), system_.column_scale(), inflated_norm_);
     const auto correction = [&](std::int64_t j, MatrixView<const W> y) {
       Block r(y.rows, 1);
       general_residual_dd(system_.a(), system_.b().block(0, j, y.rows, 1), y, r.view());
-      return solved_in_range<T>(by_factor_, std::as_const(r).view());
+      return solved(std::as_const(r).view(), false);
     };
     const NearerSolution<T> nearer(correction, system_.column_scale(), system_.back(),
                                    contraction_);
@@ -106,6 +117,39 @@ class CertifiedSolution {
     return m;
   }
 
+  /// B ← M⁻¹·B or M⁻ᴴ·B in the middle of the range. With `refined_` steps of refinement M is the
+  /// matrix for which I − M⁻¹·A is (I − (L·U)⁻¹·P·A)^(1 + refined_): these steps are linear.
+  [[nodiscard]] Block solved(MatrixView<const W> b, bool adjoint) const {
+    const BlockSolverOf<T>& solve = adjoint ? by_adjoint_ : by_factor_;
+    Block x = solved_in_range<T>(solve, b);
+    for (int step = 0; step < refined_; ++step) {
+      Block r(b.rows, b.cols);
+      copy_columns<W, W>(b, r.view());
+      general_residual(system_.a(), adjoint, std::as_const(x).view(), r.view());
+      const Block d = solved_in_range<T>(solve, std::as_const(r).view());
+      for (std::int64_t j = 0; j < b.cols; ++j)
+        for (std::int64_t i = 0; i < b.rows; ++i) x.column(j)[i] += d.column(j)[i];
+    }
+    return x;
+  }
+
+  /// Whether ‖I − M⁻¹·A‖ may be 1 for the rounding of A and T alone.
+  [[nodiscard]] static bool hopeless(double condition) {
+    return !(2 * condition * kRoundings<T> * kUlp < 1);
+  }
+
+  /// det A = det(L·U)·det(I − E), where the eigenvalues of E = I − (L·U)⁻¹·A are at most η: the
+  /// logarithm of a factor is at most −log(1 − η). The same goes for what elements lost on their
+  /// way into the range. Beside it there is the rounding of a product of n pivots and of its
+  /// logarithm.
+  [[nodiscard]] double determinant_error() const {
+    const double lost = inflated_norm_ * system_.loss().scaled_norm;
+    if (!(contraction_ < 1) || !(lost < 1)) return kErrorUnknown;
+    const double n = static_cast<double>(system_.n());
+    return -n * (std::log1p(-contraction_) + std::log1p(-lost)) +
+           (kRoundings<T> * n + 4) * 0x1p-52 + 0x1p-51 * std::abs(result_.info.determinant.log());
+  }
+
   /// A NaN needs no more.
   [[nodiscard]] bool needs_more(const Measured& m, std::int64_t j) const {
     const double rows = static_cast<double>(std::max<std::int64_t>(system_.n(), 16));
@@ -120,7 +164,7 @@ class CertifiedSolution {
       bool any = false;
       for (std::int64_t j = 0; j < x_.cols(); ++j) any = any || needs_more(now, j);
       if (!any) return;
-      Block better = solved_in_range<T>(by_factor_, std::as_const(now.r).view());
+      Block better = solved(std::as_const(now.r).view(), false);
       for (std::int64_t j = 0; j < x_.cols(); ++j)
         for (std::int64_t i = 0; i < x_.rows(); ++i) better.column(j)[i] += x_.column(j)[i];
       round_to_range<T>(system_.back(), better.view());
@@ -149,18 +193,18 @@ class CertifiedSolution {
   void find_condition() {
     const std::vector<double>& rows = system_.row_scale();
     const std::vector<double>& columns = system_.column_scale();
-    const auto replace = [&](MatrixView<W> v, const BlockSolverOf<T>& solver) {
-      const Block x = solved_in_range<T>(solver, v);
+    const auto replace = [&](MatrixView<W> v, bool adjoint) {
+      const Block x = solved(v, adjoint);
       std::copy_n(x.column(0), v.size(), v.data);
     };
     const BlockSolverOf<W> inverse = [&](MatrixView<W> v) {
       divide_rows(columns, v);
-      replace(v, by_adjoint_);
+      replace(v, true);
       divide_rows(rows, v);
     };
     const BlockSolverOf<W> inverse_adjoint = [&](MatrixView<W> v) {
       divide_rows(rows, v);
-      replace(v, by_factor_);
+      replace(v, false);
       divide_rows(columns, v);
     };
     const double inverse_norm = estimate_norm_one(system_.n(), inverse, inverse_adjoint);
@@ -168,7 +212,7 @@ class CertifiedSolution {
     result_.certificate.scaled_condition = system_.n() == 0 ? 1 : inverse_norm;
     const BlockSolverOf<W> error_adjoint = [&](MatrixView<W> v) {  // C·(I − Aᴴ·M⁻ᴴ)·C⁻¹
       divide_rows(columns, v);
-      const Block y = solved_in_range<T>(by_adjoint_, v);
+      const Block y = solved(v, true);
       general_residual(system_.a(), true, y.view(), v);
       multiply_rows(columns, v);
     };
@@ -176,7 +220,7 @@ class CertifiedSolution {
       multiply_rows(columns, v);
       Block product(v.rows, v.cols);
       general_residual(system_.a(), false, MatrixView<const W>(v), product.view());
-      const Block y = solved_in_range<T>(by_factor_, std::as_const(product).view());  // −M⁻¹·A·v
+      const Block y = solved(std::as_const(product).view(), false);  // −M⁻¹·A·v
       for (std::int64_t j = 0; j < v.cols; ++j)
         for (std::int64_t i = 0; i < v.rows; ++i) v(i, j) += y.column(j)[i];
       divide_rows(columns, v);
@@ -193,6 +237,7 @@ class CertifiedSolution {
   Block x_;
   double inflated_norm_ = 0;  // ‖S⁻¹‖∞ at most; solves with the factors say what it is of M
   double contraction_ = 0;    // 2·η
+  int refined_ = 0;           // steps of refinement in a solve
 };
 
 template <class T, class A, class B>

@@ -37,27 +37,6 @@ DenseMatrix<T> columns_of(std::int64_t n, std::int64_t count) {
   return b;
 }
 
-/// In C order, as NumPy writes it by itself.
-template <class T>
-void write_rows(const Scratch& scratch, const std::string& name, const DenseMatrix<T>& a) {
-  std::vector<T> turned;
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t j = 0; j < a.cols; ++j) turned.push_back(a.view()(i, j));
-  write_npy(scratch.path(name), MatrixView<const T>{turned.data(), a.cols, a.rows, a.cols});
-  std::string bytes = slurp(scratch.path(name));
-  const std::size_t order = bytes.find("True");
-  const std::size_t shape = bytes.find("'shape'");
-  const std::size_t end = bytes.find('}');
-  const std::string now =
-      "False, 'shape': (" + std::to_string(a.rows) + ", " + std::to_string(a.cols) + "), }";
-  (void)shape;
-  ASSERT_LE(order + now.size(), 127U);
-  bytes.replace(
-      order, std::max(end + 1 - order, now.size()),
-      now + std::string(now.size() < end + 1 - order ? end + 1 - order - now.size() : 0, ' '));
-  (void)scratch.put(name, bytes);
-}
-
 class CliComplex : public testing::Test {
  protected:
   [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }

@@ -1,7 +1,9 @@
 // strata solve of dense matrices that are not symmetric positive definite: by LU, with what it says
 // of it, and what it refuses. Oracle: the right-hand side of a known x; elimination in 113 bits.
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <limits>
 
@@ -139,6 +141,62 @@ TEST_F(CliGeneralSolve, InFp32IsCertifiedToo) {
   const DenseMatrix<double> x = read_dense(path("x.npy"));
   EXPECT_LE(wide_errors(a.values, b.values, x.values).forward,
             object.at("certificate").at("forward_error").get<double>());
+}
+
+TEST_F(CliGeneralSolve, TakesComplexMatrices) {
+  // The oracle solves [B −C; C B]·[u; v] = [Re b; Im b] for A = B + C·i.
+  using Complex = std::complex<double>;
+  const std::int64_t n = kN / 2;
+  for (const bool symmetric : {false, true}) {
+    DenseMatrix<Complex> z{{}, n, n};
+    DenseMatrix<Complex> rhs{{}, n, 1};
+    const DenseMatrix<double> parts = random_columns(2 * n, n, 9);
+    for (std::int64_t j = 0; j < n; ++j) {
+      rhs.values.emplace_back(b.values[at(j)], b.values[at(n + j)]);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t row = symmetric ? std::min(i, j) : i;
+        const std::int64_t column = symmetric ? std::max(i, j) : j;
+        z.values.emplace_back(parts.view()(row, column), parts.view()(n + row, column));
+      }
+    }
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const Complex value = z.view()(i, j);
+        a.view()(i, j) = a.view()(n + i, n + j) = value.real();
+        a.view()(n + i, j) = value.imag();
+        a.view()(i, n + j) = -value.imag();
+      }
+    }
+    write_npy(path("Z.npy"), std::as_const(z).view());
+    write_npy(path("c.npy"), std::as_const(rhs).view());
+    for (const bool rows : {false, true}) {
+      if (rows) write_rows(scratch, "Z.npy", z);
+      const Json object = expect_json(command("Z.npy", "c.npy"));
+      EXPECT_EQ(object.at("method"), "lu");
+      expect_pieces(object.at("why").get<std::string>(), {"not Hermitian"});
+      EXPECT_EQ(object.at("certificate").at("ok"), true);
+      const DenseMatrix<Complex> x = NpyFile(path("x.npy")).to_dense_complex();
+      std::vector<double> both;
+      for (const Complex& value : x.values) both.push_back(value.real());
+      for (const Complex& value : x.values) both.push_back(value.imag());
+      // A part is off by at most the magnitude of the error, and the largest part is at least the
+      // largest magnitude over the root of two.
+      const double bound = object.at("certificate").at("forward_error").get<double>();
+      EXPECT_LE(wide_errors(a.values, b.values, both).forward, std::sqrt(2.0) * bound);
+      EXPECT_LE(bound, 1e-6);
+    }
+    expect_pieces(expect_done(command("Z.npy", "c.npy")), {"LU: ", "a determinant of phase "});
+  }
+  // det = 48 − 6i
+  (void)scratch.put("S.mtx",
+                    "%%MatrixMarket matrix coordinate complex symmetric\n"
+                    "2 2 3\n1 1 2 0\n2 1 1 3\n2 2 20 0\n");
+  (void)scratch.put("two.mtx", "%%MatrixMarket matrix array real general\n2 1\n1\n1\n");
+  const Json det = expect_json(command("S.mtx", "two.mtx")).at("factor").at("determinant");
+  EXPECT_NEAR(det.at("log").get<double>(), std::log(std::hypot(48, 6)), 1e-14);
+  EXPECT_NEAR(det.at("value")[std::size_t{0}].get<double>(), 48, 1e-13);
+  EXPECT_NEAR(det.at("value")[std::size_t{1}].get<double>(), -6, 1e-13);
+  EXPECT_NEAR(det.at("phase")[std::size_t{1}].get<double>(), -6 / std::hypot(48, 6), 1e-14);
 }
 
 TEST_F(CliGeneralSolve, SingularMatricesAreNamedWithTheColumn) {

@@ -223,4 +223,20 @@ inline DenseMatrix<double> random_columns(std::int64_t rows, std::int64_t cols,
 /// Options that keep a run small and off any GPU.
 inline Words small_device() { return {"--devices", "host", "--device-memory", "4MiB"}; }
 
+/// A square matrix in C order, as NumPy writes it by itself.
+template <class T>
+void write_rows(const Scratch& scratch, const std::string& name, const DenseMatrix<T>& a) {
+  ASSERT_EQ(a.rows, a.cols);
+  std::vector<T> turned;
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t j = 0; j < a.cols; ++j) turned.push_back(a.view()(i, j));
+  write_npy(scratch.path(name), MatrixView<const T>{turned.data(), a.cols, a.rows, a.cols});
+  std::string bytes = slurp(scratch.path(name));
+  const std::size_t order = bytes.find("True");
+  const std::size_t end = bytes.find(" \n", order);  // blanks fill the header
+  ASSERT_NE(end, std::string::npos);
+  bytes.erase(end, 1).replace(order, 4, "False");
+  (void)scratch.put(name, bytes);
+}
+
 }  // namespace strata::test

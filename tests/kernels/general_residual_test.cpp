@@ -1,86 +1,129 @@
-// Products with general matrices against sums that are exact, and in many digits.
+// Residuals of general systems and sums of magnitudes, real and complex, against sums of the parts
+// in 113 bits.
 
 #include "kernels/dense/general_residual.hpp"
 
-#include "tests/kernels/block_harness.hpp"
+#include <gtest/gtest.h>
 
-namespace strata::testing {
+#include <cmath>
+#include <complex>
+#include <utility>
+
+#include "base/random.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata {
 namespace {
+
+using test::Matrix;
+__extension__ using Sum = __float128;
 
 template <class T>
 class GeneralResidual : public ::testing::Test {};
-using Floats = ::testing::Types<double, float>;
-TYPED_TEST_SUITE(GeneralResidual, Floats);
+using GeneralResidualTypes =
+    ::testing::Types<double, float, std::complex<double>, std::complex<float>>;
+TYPED_TEST_SUITE(GeneralResidual, GeneralResidualTypes);
 
-template <class T>
-MatrixView<T> view(Matrix<T>& m) {
-  return {m.data.data(), m.rows, m.cols, m.ld};
+/// Numbers that T holds, in a square around zero.
+template <class T, class As>
+Matrix<As> numbers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  return test::make_matrix<As>(rows, cols, [=](auto i, auto j) {
+    const auto k = static_cast<std::uint64_t>(2 * (i * 4096 + j));
+    const double re = 2 * random_uniform(seed, k) - 1;
+    const double im = 2 * random_uniform(seed, k + 1) - 1;
+    if constexpr (is_complex_v<T>)
+      return WideOf<T>(static_cast<T>(WideOf<T>(re, im)));
+    else
+      return static_cast<double>(static_cast<T>(re));
+  });
 }
+
+/// b − op(A)·x in row i of column c.
 template <class T>
-MatrixView<const T> constant(const Matrix<T>& m) {
-  return {m.data.data(), m.rows, m.cols, m.ld};
+std::pair<Sum, Sum> exact_residual(const Matrix<T>& a, const Matrix<WideOf<T>>& b,
+                                   const Matrix<WideOf<T>>& x, bool adjoint, std::int64_t i,
+                                   std::int64_t c) {
+  Sum re = real_part(b(i, c));
+  Sum im = imaginary_part(b(i, c));
+  for (std::int64_t j = 0; j < a.rows; ++j) {
+    const T element = adjoint ? conjugate(a(j, i)) : a(i, j);
+    const Sum u = real_part(element), v = imaginary_part(element);
+    const Sum p = real_part(x(j, c)), q = imaginary_part(x(j, c));
+    re -= u * p - v * q;
+    im -= u * q + v * p;
+  }
+  return {re, im};
 }
 
-constexpr std::int64_t kOrders[] = {1, 2, 5, 255, 256, 257, 300};
+template <class W>
+double distance(const W& value, const std::pair<Sum, Sum>& exact) {
+  return std::hypot(static_cast<double>(exact.first - Sum(real_part(value))),
+                    static_cast<double>(exact.second - Sum(imaginary_part(value))));
+}
 
-TYPED_TEST(GeneralResidual, IsExactOfIntegers) {
-  for (const std::int64_t n : kOrders) {
-    const Matrix<TypeParam> a(n, n, 2, [](auto i, auto j) { return small_integer(1, i, j); });
-    const Matrix<double> x(n, 3, 1, [](auto i, auto j) { return small_integer(2, i, j); });
-    const Matrix<double> b(n, 3, 4, [](auto i, auto j) { return small_integer(3, i, j); });
-    for (const bool transposed : {false, true}) {
-      Matrix<double> r = b;
-      Matrix<double> expected = b;
+TYPED_TEST(GeneralResidual, IsThatOfTheMatrixOrItsAdjoint) {
+  using W = WideOf<TypeParam>;
+  for (const std::int64_t n : {0, 1, 2, 33, 257, 300}) {
+    const auto a = numbers<TypeParam, TypeParam>(n, n, 1);
+    const auto b = numbers<TypeParam, W>(n, 3, 2);
+    const auto x = numbers<TypeParam, W>(n, 3, 3);
+    for (const bool adjoint : {false, true}) {
+      Matrix<W> r = b;
+      general_residual(a.view(), adjoint, x.view(), r.view());
       for (std::int64_t c = 0; c < 3; ++c)
         for (std::int64_t i = 0; i < n; ++i)
-          for (std::int64_t j = 0; j < n; ++j)
-            expected(i, c) -= static_cast<double>(transposed ? a(j, i) : a(i, j)) * x(j, c);
-      general_residual(constant(a), transposed, constant(x), view(r));
-      EXPECT_TRUE(same_values(r, expected)) << n << (transposed ? " transposed" : "");
-      if (transposed) continue;
-      Matrix<double> wide(n, 3, 4);
-      general_residual_dd(constant(a), constant(b), constant(x), view(wide));
-      EXPECT_TRUE(same_values(wide, expected)) << n;
+          ASSERT_LE(distance(r(i, c), exact_residual(a, b, x, adjoint, i, c)),
+                    3 * 2 * static_cast<double>(n + 2) * static_cast<double>(n) * 0x1p-53)
+              << n << (adjoint ? " adjoint " : " ") << i;
     }
-    Matrix<double> sums(n, 3, 1);
-    Matrix<double> expected = sums;
-    const Matrix<double> sizes(n, 3, 1, [&](auto i, auto j) { return std::abs(x(i, j)); });
-    for (std::int64_t c = 0; c < 3; ++c) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        expected(i, c) = 0;
-        for (std::int64_t j = 0; j < n; ++j)
-          expected(i, c) += std::abs(static_cast<double>(a(i, j))) * sizes(j, c);
-      }
-    }
-    general_magnitudes(constant(a), constant(sizes), view(sums));
-    EXPECT_TRUE(same_values(sums, expected)) << n;
   }
 }
 
-// b − A·x that cancels but for the last digits.
-TYPED_TEST(GeneralResidual, InDoubleDoubleKeepsWhatCancels) {
-  for (const std::int64_t n : kOrders) {
-    const Matrix<TypeParam> a(n, n, 0, [](auto i, auto j) { return uniform(4, i, j); });
-    const Matrix<double> x(n, 2, 0, [](auto i, auto j) { return uniform(5, i, j); });
-    std::vector<Many> exact;
-    Matrix<double> b(n, 2);
-    for (std::int64_t c = 0; c < 2; ++c) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        Many sum = 0;
-        for (std::int64_t j = 0; j < n; ++j)
-          sum += Many(static_cast<double>(a(i, j))) * Many(x(j, c));
-        b(i, c) = static_cast<double>(sum);
-        exact.push_back(Many(b(i, c)) - sum);
-      }
-    }
-    Matrix<double> r(n, 2);
-    general_residual_dd(constant(a), constant(b), constant(x), view(r));
+TYPED_TEST(GeneralResidual, InDoubleDoubleKeepsDigitsThatCancel) {
+  using W = WideOf<TypeParam>;
+  for (const std::int64_t n : {1, 2, 33, 300}) {
+    const auto a = numbers<TypeParam, TypeParam>(n, n, 4);
+    const auto x = numbers<TypeParam, W>(n, 2, 5);
+    // b is A·x rounded, so that the residual is what rounding left.
+    const auto b = test::make_matrix<W>(n, 2, [&](auto i, auto c) {
+      const auto [re, im] = exact_residual(a, Matrix<W>(n, 2), x, false, i, c);
+      if constexpr (is_complex_v<W>)
+        return W(-static_cast<double>(re), -static_cast<double>(im));
+      else
+        return -static_cast<double>(re);
+    });
+    Matrix<W> r(n, 2);
+    general_residual_dd(a.view(), b.view(), x.view(), r.view());
     for (std::int64_t c = 0; c < 2; ++c)
       for (std::int64_t i = 0; i < n; ++i)
-        ASSERT_NEAR(r(i, c), static_cast<double>(exact[static_cast<std::size_t>(i + c * n)]),
-                    static_cast<double>(n * n) * 0x1p-100);
+        ASSERT_LE(distance(r(i, c), exact_residual(a, b, x, false, i, c)),
+                  std::abs(r(i, c)) * 0x1p-52 + static_cast<double>(n * n + 4) * 0x1p-101)
+            << n << ' ' << i;
+  }
+}
+
+TYPED_TEST(GeneralResidual, MagnitudesAreSumsOfAbsoluteValues) {
+  for (const std::int64_t n : {0, 1, 2, 33, 300}) {
+    const auto a = numbers<TypeParam, TypeParam>(n, n, 6);
+    const auto x = test::make_matrix<double>(n, 2, [](auto i, auto c) {
+      return random_uniform(7, static_cast<std::uint64_t>(i + 5000 * c));
+    });
+    Matrix<double> y(n, 2);
+    general_magnitudes(a.view(), x.view(), y.view());
+    for (std::int64_t c = 0; c < 2; ++c) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        long double sum = 0;
+        for (std::int64_t j = 0; j < n; ++j)
+          sum += std::hypot(static_cast<long double>(real_part(a(i, j))),
+                            static_cast<long double>(imaginary_part(a(i, j)))) *
+                 static_cast<long double>(x(j, c));
+        ASSERT_NEAR(y(i, c), static_cast<double>(sum),
+                    static_cast<double>(sum) * static_cast<double>(n + 4) * 0x1p-53)
+            << n << ' ' << i;
+      }
+    }
   }
 }
 
 }  // namespace
-}  // namespace strata::testing
+}  // namespace strata

@@ -335,6 +335,24 @@ TEST(LuPlanning, TakesSlabsWhereNotAllFits) {
   EXPECT_GT(right.plan->totals().traffic.total(), moved);
 }
 
+TEST(LuPlanning, OfCpusBeginsWithFewWidePanels) {
+  for (const auto& [n, panel] : {std::pair{2048, 64}, std::pair{4096, 128}, std::pair{1024, 32}}) {
+    const std::int64_t matrix = std::int64_t{n} * n * 8;
+    Machine machine = Machine::emulated(1, matrix / 5);
+    machine.devices[0].kind = DeviceKind::cpu;
+    EXPECT_EQ(rule_panel(n, machine, Element::fp64), panel) << n;
+    LuProblem problem;
+    problem.n = n;
+    problem.panel = panel;
+    const LuCandidates candidates(problem, machine, Policy::opt);
+    EXPECT_FALSE(candidates.allows(64));
+    EXPECT_EQ(candidates.allows(128), n >= 2048);  // two fit
+    // Complex numbers are twice as wide, and so is the same share of their matrix.
+    machine.devices[0].memory_bytes *= 2;
+    EXPECT_EQ(rule_panel(n, machine, Element::complex128), panel) << n;
+  }
+}
+
 TEST(LuPlanning, FloorIsOfReadsAndWrites) {
   LuProblem problem;
   problem.n = 1000;

@@ -3,6 +3,7 @@
 //
 // Contract: matrices are dense and column-major. Knows nothing of the code under test.
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -39,6 +40,32 @@ __extension__ using Wide = __float128;
     for (std::int64_t i = 0; i < k; ++i) x[at(i)] -= u[at(i + k * n)] * x[at(k)];
   }
   return x;
+}
+
+/// log |det A| and the sign of det A; A is not singular.
+struct WideDeterminant {
+  double log = 0;
+  int sign = 1;
+};
+[[nodiscard]] inline WideDeterminant wide_determinant(const std::vector<double>& a,
+                                                      std::int64_t n) {
+  std::vector<Wide> u(a.begin(), a.end());
+  const auto size = [](Wide v) { return v < 0 ? -v : v; };
+  WideDeterminant det;
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::int64_t pivot = k;
+    for (std::int64_t i = k + 1; i < n; ++i)
+      if (size(u[at(i + k * n)]) > size(u[at(pivot + k * n)])) pivot = i;
+    if (pivot != k) det.sign = -det.sign;
+    for (std::int64_t j = 0; j < n; ++j) std::swap(u[at(k + j * n)], u[at(pivot + j * n)]);
+    if (u[at(k + k * n)] < 0) det.sign = -det.sign;
+    det.log += std::log(static_cast<double>(size(u[at(k + k * n)])));
+    for (std::int64_t i = k + 1; i < n; ++i) {
+      const Wide factor = u[at(i + k * n)] / u[at(k + k * n)];
+      for (std::int64_t j = k; j < n; ++j) u[at(i + j * n)] -= factor * u[at(k + j * n)];
+    }
+  }
+  return det;
 }
 
 /// ‖x − A⁻¹·b‖∞ / ‖A⁻¹·b‖∞, and max |b − A·x| / (|A|·|x| + |b|).
