@@ -12,9 +12,11 @@
 // far the next optimum may be and which changes of the parameters compensate each other. It is
 // taken to grow with the points, and the next search goes in coordinates u, x = x₀ + C·u with C·Cᵀ
 // the covariance expected of x, in which the objective is about |u|²/2. A quadratic model of it is
-// right after 2k + 1 evaluations. Near a bound of range, smoothness or ratio the search stays in x,
-// so that the bound is one of the search, with the same radii. Parameters of time and the
-// anisotropy, which have narrow domains and are often at their ends, may lie there in any search.
+// right after 2k + 1 evaluations. C is triangular, the variable with the least room to its bounds
+// the first: that bound is one of u. Where the model does not get on, the search goes on in x.
+//
+// A search that begins at another mode than the best that is known looks at what lies around it
+// alone, and ends as soon as its model says that it will not come below the best (minimize_scaled).
 
 #include <algorithm>
 #include <array>
@@ -68,6 +70,7 @@ struct Ending {
   double tolerance = 0;  ///< radius, in the coordinates of the search
   double gain = 0;       ///< of log-likelihood
   int evaluations = 0;
+  double rival = std::numeric_limits<double>::infinity();  ///< as of MinimizeOptions
 };
 
 class Fit {
@@ -113,7 +116,6 @@ class Fit {
     FitSpace space;
     ScaledStart start;
     std::vector<double> steps;  ///< of each coordinate by itself
-    bool inside = true;  ///< range, smoothness and ratio are two of them away from their bounds
   };
 
   void search_samples();
@@ -180,6 +182,7 @@ void Fit::learn(const FitObjective& objective) {
 
 void Fit::learn_at(const FitObjective& objective, std::size_t k) {
   information_.reset();
+  if (!std::isfinite(objective.path()[k].log_likelihood)) return;
   parameters_ = FitObjective::parameters_of(objective.path()[k]);
   at_ = values_of(parameters_);
   const Sample some =
@@ -215,25 +218,20 @@ double Fit::told_from_zero(std::int64_t n) const {
 /// The coordinates and the scale of a search from `at_`; none if nothing is known of it.
 std::optional<Fit::Scale> Fit::scale_of(const FitObjective& objective, const FitSpace& from) const {
   if (!information_) return std::nullopt;
-  Scale out{from, {}, {}, true};
+  Scale out{from, {}, {}};
   FitSpace& space = out.space;
   space.ratio_offset = told_from_zero(objective.n());
   const std::size_t k = space.free.size();
-  const auto covariance = expected_covariance(space, objective.n(), space.free);
+  auto covariance = expected_covariance(space, objective.n(), space.free);
+  if (!covariance) return std::nullopt;
+  sort_by_room(space, at_, *covariance);
+  covariance = expected_covariance(space, objective.n(), space.free);
   auto factor = covariance ? factor_of_spd(*covariance, k) : std::nullopt;
   if (!factor) return std::nullopt;
   out.start = {space.coordinates(at_), std::move(*factor), {}};
-  for (const auto& [v, value] : objective.seen())
-    if (space.holds(v)) out.start.known.emplace_back(space.coordinates(v), value);
-  const Box box = space.box();
-  for (std::size_t i = 0; i < k; ++i) {
-    const double deviation = std::sqrt((*covariance)[i + i * k]);
-    const double x = out.start.x0[i];
-    out.inside =
-        out.inside && (space.free[i] > FitSpace::ratio ||
-                       (x - 2 * deviation > box.lower[i] && x + 2 * deviation < box.upper[i]));
-    out.steps.push_back(std::clamp(deviation, 1e-3, 0.5));
-  }
+  out.start.known = objective.known_around(at_, space, out.start.factor);
+  for (std::size_t i = 0; i < k; ++i)
+    out.steps.push_back(std::clamp(std::sqrt((*covariance)[i + i * k]), 1e-3, 0.5));
   return out;
 }
 
@@ -249,32 +247,30 @@ bool Fit::search(const Call& call, FitObjective& objective, const Ending& ending
 
 bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& objective,
                     const Ending& ending) {
-  const auto first = std::ssize(objective.path());
+  const std::size_t first = objective.path().size();
   const auto left = [&] {
-    return ending.evaluations - static_cast<int>(std::ssize(objective.path()) - first);
+    return ending.evaluations - static_cast<int>(objective.path().size() - first);
   };
+  (void)call(at_);
+  const std::size_t begin = *objective.step_at(at_);
   std::optional<Scale> scale = scale_of(objective, from);
   // Roughly, in the scale of where it begins; then in that of where it has come to.
   for (const double gain : {std::max(kRoughGain, ending.gain), ending.gain}) {
-    if (!scale || !scale->inside || left() <= 0) break;
-    const Minimum minimum =
-        minimize_scaled([&](const std::vector<double>& x) { return call(scale->space.values(x)); },
-                        scale->start, scale->space.box(), {1, {}, ending.tolerance, gain, left()});
-    if (minimum.converged && gain == ending.gain) return true;
-    learn(objective);
+    if (!scale || left() <= 0) break;
+    const std::size_t before = objective.best_of_search(begin, first);
+    const Minimum minimum = minimize_scaled(
+        [&](const std::vector<double>& x) { return call(scale->space.values(x)); }, scale->start,
+        scale->space.box(), {1, {}, ending.tolerance, gain, left(), ending.rival});
+    if (minimum.beaten || (minimum.converged && gain == ending.gain)) return true;
+    const std::size_t now = objective.best_of_search(begin, first);
+    learn_at(objective, now);
     scale = scale_of(objective, from);
-    if (minimum.converged || !scale) continue;
+    if (minimum.converged || (gain > ending.gain && now != before) || !scale) continue;
     for (double& step : scale->steps) step = std::max(0.3 * step, 1e-3);
-    break;  // at the edge of the box, or it did not get on
+    break;  // it did not get on
   }
   if (left() <= 0) return false;
   const FitSpace& space = scale ? scale->space : from;
-  // BOBYQA moves a start that is near to a bound.
-  if (std::none_of(objective.seen().begin(), objective.seen().end(),
-                   [&](const auto& s) { return s.first == at_; })) {
-    (void)call(at_);
-    if (left() <= 0) return false;
-  }
   const double relative = ending.gain / static_cast<double>(objective.n());
   return minimize([&](const std::vector<double>& x) { return call(space.values(x)); },
                   space.coordinates(at_), space.box(),
@@ -339,8 +335,9 @@ void Fit::search_samples() {
                            journal_ ? &*journal_ : nullptr, static_cast<int>(s));
     const Call call = [&](const Values& v) {
       tell();
+      const auto before = std::ssize(objective.path());
       const double value = objective(v);
-      ++sampled_;
+      sampled_ += static_cast<int>(std::ssize(objective.path()) - before);
       return value;
     };
     if (sizes[s] <= kSampleMin) compare_modes(call, some.points, s == 0 ? 6 : 3);
@@ -375,7 +372,7 @@ void Fit::search_all(FitObjective& objective) {
   const Call call = [&](const Values& v) {
     tell();
     const double value = objective(v);
-    ++done_;
+    done_ = static_cast<int>(std::ssize(objective.path()));
     return value;
   };
   // Gains are relative to a log-likelihood of the size of n; what is less than lower precisions
@@ -388,7 +385,11 @@ void Fit::search_all(FitObjective& objective) {
     learn(objective);
   }
   const auto left = [&] { return std::max(evaluations_max() - done_, 0); };
-  const auto ending = [&] { return Ending{options_.relative_tolerance, gain, left()}; };
+  const auto ending = [&](bool again = false) {
+    Ending out{options_.relative_tolerance, gain, left()};
+    if (again && objective.best()) out.rival = -objective.path()[*objective.best()].log_likelihood;
+    return out;
+  };
   if (starts_.empty()) starts_.push_back({at_, parameters_, information_, information_points_});
   bool converged = true;
   for (const Start& start : starts_) {
@@ -397,7 +398,7 @@ void Fit::search_all(FitObjective& objective) {
     information_ = start.information;
     information_points_ = start.points;
     const auto before = objective.best();
-    const bool ended = left() > 0 && search(call, objective, ending());
+    const bool ended = left() > 0 && search(call, objective, ending(true));
     if (objective.best() != before) converged = ended;
   }
   require(objective.best().has_value(), ErrorKind::numerical, kFitWhere,

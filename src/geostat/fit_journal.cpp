@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kFitJournalWhere = "journal";
 constexpr std::string_view kName = "strata fit journal ";
-constexpr const char* kFormat = "strata fit journal 3";
+constexpr const char* kFormat = "strata fit journal 4";
 
 std::string text_of(double value) {
   char buffer[64];

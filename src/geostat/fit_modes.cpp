@@ -146,7 +146,7 @@ std::vector<Values> coarse_grid(const FitSpace& space, const Scales& scales) {
   for (Values v : begins_in_time(space, scales.time_extent)) {
     for (const double smoothness : choices(space, FitSpace::smoothness, {0.5, 1.2, 3})) {
       for (const double range : choices(space, FitSpace::range, ranges_of(scales, smoothness))) {
-        for (const double ratio : choices(space, FitSpace::ratio, {1e-6, 1e-2, 0.3})) {
+        for (const double ratio : choices(space, FitSpace::ratio, {1e-6, 1e-2, 0.3, 10})) {
           v[FitSpace::range] = range;
           v[FitSpace::smoothness] = smoothness;
           v[FitSpace::ratio] = ratio;

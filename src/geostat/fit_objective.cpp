@@ -8,8 +8,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "base/constants.hpp"
+#include "geostat/small_matrix.hpp"
 
 namespace strata {
 
@@ -87,7 +91,20 @@ double FitObjective::value_of(const FitStep& step) {
   return -step.log_likelihood;
 }
 
+std::optional<std::size_t> FitObjective::step_at(const FitSpace::Values& v) const {
+  constexpr double kRounding = 0x1p-48;  // of coordinates and back
+  const auto same = [](double a, double b) {
+    return a == b || std::fabs(a - b) <= kRounding * std::fabs(a);
+  };
+  const auto found = std::find_if(seen_.begin(), seen_.end(), [&](const auto& s) {
+    return std::equal(v.begin(), v.end(), s.first.begin(), same);
+  });
+  if (found == seen_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - seen_.begin());
+}
+
 double FitObjective::operator()(const FitSpace::Values& v) {
+  if (const auto step = step_at(v)) return seen_[*step].second;
   const auto begin = std::chrono::steady_clock::now();
   JournalEntry entry{stage_, v, {}, 0};
   if (journal_ == nullptr || !journal_->replay(entry)) {
@@ -109,6 +126,30 @@ std::optional<std::size_t> FitObjective::best() const {
       path_.begin(), path_.end(),
       [](const FitStep& a, const FitStep& b) { return a.log_likelihood < b.log_likelihood; });
   return static_cast<std::size_t>(found - path_.begin());
+}
+
+std::size_t FitObjective::best_of_search(std::size_t begin, std::size_t first) const {
+  std::size_t best = begin;
+  for (std::size_t k = first; k < path_.size(); ++k)
+    if (path_[k].log_likelihood > path_[best].log_likelihood) best = k;
+  return best;
+}
+
+std::vector<std::pair<std::vector<double>, double>> FitObjective::known_around(
+    const FitSpace::Values& at, const FitSpace& space, const std::vector<double>& factor) const {
+  const auto here = step_at(at);
+  const std::vector<double> x0 = space.coordinates(at);
+  std::vector<std::pair<std::vector<double>, double>> out;
+  for (const auto& [v, value] : seen_) {
+    if (!space.holds(v)) continue;
+    std::vector<double> x = space.coordinates(v);
+    std::vector<double> d(x.size());
+    std::transform(x.begin(), x.end(), x0.begin(), d.begin(), std::minus<>());
+    const std::vector<double> scaled = solve_spd(factor, d);
+    const double away = std::inner_product(d.begin(), d.end(), scaled.begin(), 0.0);
+    if (!here || value >= seen_[*here].second || away <= 1) out.emplace_back(std::move(x), value);
+  }
+  return out;
 }
 
 Likelihood FitObjective::likelihood(std::size_t k) {

@@ -28,6 +28,9 @@ class FitObjective {
   /// was seen.
   double operator()(const FitSpace::Values& v);
 
+  /// The step that was made at v, to rounding; operator() makes none twice.
+  [[nodiscard]] std::optional<std::size_t> step_at(const FitSpace::Values& v) const;
+
   /// Largest noise accepted in a log-likelihood, in which a standard error is 1/2.
   static constexpr double kNoiseMost = 0.1;
   /// How much the log-likelihood of a step that did not fail changes by rounding: by how much it
@@ -48,6 +51,13 @@ class FitObjective {
   }
   /// The step with the largest likelihood, the first of several; none if all failed.
   [[nodiscard]] std::optional<std::size_t> best() const;
+  /// The best of step `begin` and those from step `first` on.
+  [[nodiscard]] std::size_t best_of_search(std::size_t begin, std::size_t first) const;
+  /// What is known to a search from `at`: coordinates in `space` and values. What is better than
+  /// there and, by the factor of a covariance of coordinates, further away than a deviation is
+  /// another mode, and is left out.
+  [[nodiscard]] std::vector<std::pair<std::vector<double>, double>> known_around(
+      const FitSpace::Values& at, const FitSpace& space, const std::vector<double>& factor) const;
   /// What log_likelihood() says at step k, from the evaluation that was made there. If none was
   /// made by this object (all came from the journal), its report is of one that is made now.
   [[nodiscard]] Likelihood likelihood(std::size_t k);

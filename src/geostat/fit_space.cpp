@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
@@ -261,6 +262,20 @@ FitSpace make_fit_space(const Points& points, const FitOptions& options) {
   add_time(space, points, options);
   add_anisotropy(space, options);
   return space;
+}
+
+void sort_by_room(FitSpace& space, const FitSpace::Values& at,
+                  const std::vector<double>& covariance) {
+  const std::vector<double> x = space.coordinates(at);
+  const Box box = space.box();
+  const std::size_t k = x.size();
+  std::vector<std::pair<double, std::size_t>> rooms;
+  for (std::size_t i = 0; i < k; ++i) {
+    const double room = std::min(x[i] - box.lower[i], box.upper[i] - x[i]);
+    rooms.emplace_back(room / std::sqrt(covariance[i + i * k]), space.free[i]);
+  }
+  std::sort(rooms.begin(), rooms.end());
+  for (std::size_t i = 0; i < k; ++i) space.free[i] = rooms[i].second;
 }
 
 FitSpace without_nugget(FitSpace space) {

@@ -84,6 +84,12 @@ struct FitSpace {
 /// Error{misuse} for bounds that cannot be.
 [[nodiscard]] FitSpace make_fit_space(const Points& points, const FitOptions& options);
 
+/// Puts the variables in ascending order of their room to the next bound, in deviations of the
+/// covariance of their coordinates. With a triangular factor of it the first one is then a
+/// coordinate by itself, whose bound is a bound there, and those that move with it have more room.
+void sort_by_room(FitSpace& space, const FitSpace::Values& at,
+                  const std::vector<double>& covariance);
+
 /// The same with the nugget held at 0.
 [[nodiscard]] FitSpace without_nugget(FitSpace space);
 

@@ -5,6 +5,7 @@
 // unchanged. At most `evaluations_max` calls of f. Equal inputs give equal results.
 
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -23,12 +24,16 @@ struct MinimizeOptions {
   double tolerance = 1e-6;      ///< stop when the radius is below this …
   double gain = 1e-9;           ///< … or a step gains less than this, relative to f
   int evaluations_max = 200;
+  /// A value that is known from elsewhere: minimize_scaled ends, without convergence, as soon as it
+  /// is clear that it will not come below.
+  double rival = std::numeric_limits<double>::infinity();
 };
 
 struct Minimum {
   std::vector<double> x;
   double value = 0;
   bool converged = false;
+  bool beaten = false;  ///< it ended because of the rival
 };
 
 /// Minimizes f from x, which lies in the box; 1 <= x.size(), lower < upper, both may be infinite.

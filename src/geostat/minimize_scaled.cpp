@@ -11,7 +11,8 @@
 // of g by the same regression says what uncertainty may hide: half its trace, along bounds only
 // where g clearly points out of the box, is about the gain expected of knowing g. While that is
 // more than what the step promises, the next point is beside the minimum, where g is known least.
-// The search ends when both together are below `gain`.
+// The search ends when both together are below `gain`, or when a value that is known from elsewhere
+// is further below than the model's own errors can account for.
 
 #include "geostat/minimize.hpp"
 
@@ -92,7 +93,7 @@ Vector row_of(const Vector& d) {
   return row;
 }
 
-enum class State : std::uint8_t { searching, converged, stuck };
+enum class State : std::uint8_t { searching, converged, stuck, beaten };
 
 class Search {
  public:
@@ -115,13 +116,13 @@ class Search {
         Vector u(k_);
         u[i] = radius_;
         // To the other side, if the box leaves little room on this one.
-        const Vector there = clamped(sum(start_.x0, times(start_.factor, u)));
+        const Vector there = inside_of(u);
         if (length(u_of(there)) < 0.5 * radius_) u[i] = -radius_;
-        evaluate(clamped(sum(start_.x0, times(start_.factor, u))));
+        evaluate(inside_of(u));
       }
     }
     while (more() && state_ == State::searching) step();
-    return {best().x, best().value, state_ == State::converged};
+    return {best().x, best().value, state_ == State::converged, state_ == State::beaten};
   }
 
  private:
@@ -130,8 +131,17 @@ class Search {
   [[nodiscard]] Vector u_of(const Vector& x) const {
     return times(inverse_, sum(x, start_.x0, -1));
   }
-  [[nodiscard]] Vector clamped(Vector x) const {
-    for (std::size_t i = 0; i < k_; ++i) x[i] = std::clamp(x[i], box_.lower[i], box_.upper[i]);
+  /// x₀ + C·u with what is beyond a bound taken off u_i, first of the first variable: those behind
+  /// follow, as C has it, what is left of it.
+  [[nodiscard]] Vector inside_of(Vector u) const {
+    Vector x = start_.x0;
+    for (std::size_t i = 0; i < k_; ++i) {
+      for (std::size_t j = 0; j < i; ++j) x[i] += start_.factor[i + j * k_] * u[j];
+      const double before = x[i];
+      const double own = start_.factor[i + i * k_];
+      x[i] = std::clamp(before + own * u[i], box_.lower[i], box_.upper[i]);
+      u[i] = (x[i] - before) / own;
+    }
     return x;
   }
 
@@ -339,8 +349,16 @@ class Search {
   }
 
   /// The point of the box at a displacement from the best one.
-  [[nodiscard]] Vector point_at(const Vector& d) const {
-    return clamped(sum(best().x, times(start_.factor, d)));
+  [[nodiscard]] Vector point_at(const Vector& d) const { return inside_of(sum(best().u, d)); }
+
+  /// Whether the rival is lower than all that is to be expected here. The model has its minimum in
+  /// the trust region then. The value there is off by the cubic term, whose size is that of one
+  /// deviation. What uncertainty hides of a gain is the square of a normal variable in some
+  /// directions, beyond four times its mean once in a hundred times.
+  [[nodiscard]] bool is_beaten(double promised, double hidden, double size) const {
+    if (!(options_.rival < best().value) || size > 0.9 * radius_) return false;
+    const double most = promised + 4 * hidden + 3 * cubic_ * std::pow(size, 3);
+    return best().value - most > options_.rival;
   }
 
   /// One evaluation, or none and the end.
@@ -355,6 +373,10 @@ class Search {
     for (std::size_t i = 0; i < k_; ++i) hidden += 0.5 * covariance[i + i * k_];
     if (promised + hidden < options_.gain) {
       state_ = State::converged;
+      return;
+    }
+    if (is_beaten(promised, hidden, length(d))) {
+      state_ = State::beaten;
       return;
     }
     Vector x = point_at(d);

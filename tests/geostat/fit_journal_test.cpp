@@ -106,7 +106,7 @@ TEST_F(FitJournalTest, AFinishedFitIsReadBack) {
     EXPECT_EQ(again.path[k].seconds, first.path[k].seconds);
   // More evaluations than before go on where they ended.
   options.journal = scratch.path("few.txt");
-  options.max_evaluations = 9;
+  options.max_evaluations = 4;
   EXPECT_FALSE(run().converged);
   options.max_evaluations = 200;
   EXPECT_TRUE(test::same_bits(numbers_of(run()), numbers_of(first)));

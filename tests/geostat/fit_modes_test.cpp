@@ -46,5 +46,20 @@ TEST(FitModes, GridReachesFromNoCorrelationOfNeighboursToTheExtent) {
   }
 }
 
+/// A signal of a tenth of the variance is a mode of its own where the rest is noise.
+TEST(FitModes, GridReachesFromNoNoiseToLittleElse) {
+  const Points points = random_points(40, 4);
+  const Scales scales{spacing_of(points, Distance::euclidean),
+                      extent_of(points, Distance::euclidean)};
+  double least = 1;
+  double most = 0;
+  for (const FitSpace::Values& v : coarse_grid(make_fit_space(points, {}), scales)) {
+    least = std::min(least, v[FitSpace::ratio]);
+    most = std::max(most, v[FitSpace::ratio]);
+  }
+  EXPECT_LT(least, 1e-5);
+  EXPECT_GT(most, 5);
+}
+
 }  // namespace
 }  // namespace strata

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -97,8 +98,21 @@ SearchedData pairs() {
   return out;
 }
 
+/// A weak smooth signal on a grid, all but lost in noise: a mode of nothing but a short range is
+/// nearly as good as the one that sees it.
+SearchedData lost_in_noise() {
+  SearchedData out{"lost in noise", {}, {}, 1.5};
+  for (std::size_t i = 0; i < 81; ++i) {
+    out.points.x.push_back(static_cast<double>(i % 9) / 9);
+    out.points.y.push_back(static_cast<double>(i / 9) / 9);
+  }
+  out.values = simulate_field(out.points, {1, 0.2, 1.5, 12}, 31);
+  return out;
+}
+
 std::vector<SearchedData> sets() {
-  return {clusters(), drill_holes(), stray_row(), function(), line(), noisy(), pairs()};
+  return {clusters(), drill_holes(), stray_row(), function(),
+          line(),     noisy(),       pairs(),     lost_in_noise()};
 }
 
 /// The profile likelihood of a constant mean, by long double and the closed forms of smoothness 1/2
@@ -342,9 +356,15 @@ TEST(FitSearch, CancellationCountsAllEvaluations) {
   std::string message;
   EXPECT_EQ(kind_of_error([&] { (void)fit(data.points, data.values, options); }, &message),
             ErrorKind::cancelled);
-  EXPECT_EQ(message.find("after 0 "), std::string::npos) << message;
-  EXPECT_NE(message.find("28 evaluations, 28 of them to find where to begin"), std::string::npos)
+  int made = 0;
+  int sampled = 0;
+  ASSERT_EQ(std::sscanf(message.c_str(), "cancelled after %d evaluations, %d of them to find",
+                        &made, &sampled),
+            2)
       << message;
+  EXPECT_EQ(made, sampled);
+  EXPECT_GT(made, 20) << "each was told of before, and few are of a place that is known";
+  EXPECT_LE(made, 28);
 }
 
 }  // namespace

@@ -156,6 +156,61 @@ TEST(MinimizeScaled, FindsAMinimumAtABoundOrInACorner) {
   }
 }
 
+/// Two valleys, as two modes have: at 0 with the value 0, and at (6, 6) with `higher`.
+double valleys(const Variables& x, double higher) {
+  const auto at = [&](double centre) {
+    const double a = x[0] - centre;
+    const double b = x[1] - centre;
+    return 0.5 * (a * a + b * b + 0.3 * a * b) + 0.02 * a * a * a * a;
+  };
+  return std::min(at(0), higher + at(6));
+}
+
+TEST(MinimizeScaled, ARivalThatIsClearlyBetterEndsTheSearchAndNoOther) {
+  const Box box{{-20, -20}, {20, 20}};
+  for (const double higher : {-3.0, -0.01, 0.01, 0.5, 3.0}) {
+    SCOPED_TRACE(higher);
+    const auto searched = [&](double rival) {
+      Counted f{[&](const Variables& x) { return valleys(x, higher); }, box};
+      const ScaledStart start{{5.2, 6.9}, {1, 0, 0, 1}, {}};
+      MinimizeOptions options{1, {}, 1e-6, 1e-4, 100};
+      options.rival = rival;
+      const Minimum got = minimize_scaled(std::ref(f), start, box, options);
+      EXPECT_FALSE(got.converged && got.beaten);
+      return std::pair{got, f.calls};
+    };
+    const auto [alone, calls] = searched(INFINITY);
+    ASSERT_TRUE(alone.converged);
+    EXPECT_NEAR(alone.value, higher, 1e-3);
+    const auto [beside, fewer] = searched(0);
+    if (higher < 0) {
+      EXPECT_TRUE(beside.converged) << "it comes below the rival";
+      EXPECT_EQ(beside.value, alone.value);
+    }
+    if (higher >= 3) {
+      EXPECT_TRUE(beside.beaten);
+      EXPECT_LT(fewer, calls);
+    }
+  }
+}
+
+/// With a triangular factor the first variable's bound is one of u, and the others lie where they
+/// do beside it: the search does not leave its valley for the bound.
+TEST(MinimizeScaled, ABoundOfTheFirstVariableTakesNothingOffTheOthers) {
+  const Box box{{0, -50}, {10, 50}};
+  Counted f{[](const Variables& x) {
+              return 0.5 * std::pow(x[0] + 1, 2) / 16 + 50 * std::pow(x[1] - x[0] - 3, 2);
+            },
+            box};
+  // The covariance of x: 16 for both and their products, 0.01 more for the second.
+  const ScaledStart start{{0.5, 3.4}, {4, 4, 0, 0.1}, {}};
+  const Minimum got = minimize_scaled(std::ref(f), start, box, {1, {}, 1e-6, 1e-4, 60});
+  EXPECT_TRUE(got.converged);
+  EXPECT_EQ(got.x[0], 0);
+  EXPECT_NEAR(got.x[1], 3, 0.01);
+  EXPECT_LE(f.calls, 12);
+}
+
 TEST(Minimize, OneVariableThatBeginsAtABoundConverges) {
   for (const double at : {0.0, 3.0}) {
     // Down towards the bound, and a minimum at a distance from it.
