@@ -14,8 +14,9 @@
 // double-double, whose columns are orthonormal to rounding far beyond κ = 1e16, and which knows the
 // rank that qr() tells. Where its R is not good enough either, and for more columns than a kernel
 // holds, a copy of A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as
-// that goes. The residual is that of x as it is written, from G where G tells it, else summed once
-// more.
+// that goes. If nothing is known of its error then, an x of fewer columns that leaves less takes
+// its place (truncated_solution.hpp). The residual is that of x as it is written, from G where G
+// tells it, else summed once more.
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +29,7 @@
 #include "qr/methods.hpp"
 #include "qr/pass_runner.hpp"
 #include "qr/residual_products.hpp"
+#include "qr/truncated_solution.hpp"
 #include "session/report.hpp"
 #include "strata/qr.hpp"
 
@@ -381,11 +383,33 @@ class LeastSquares {
     const TallInput<double> of_q{MatrixView<const double>{q.data, q.rows, q.cols, q.ld}};
     const std::vector<double> ones(static_cast<std::size_t>(n()), 1.0);
     const Column zeros(static_cast<std::size_t>(n()));
+    std::vector<Column> projected;  // Qᵀb
     for (std::int64_t k = 0; k < b_.cols(); ++k) {
       column(k) = residual_products(of_q, b_, k, ones, scale(n() + k), zeros).products;
+      projected.push_back(column(k));
       factor.substitute_back(column(k));
     }
     refine(factor);
+    if (!(info_.error_bound < kInfinity)) truncate(factor, projected);
+  }
+
+  /// Where the columns that count as independent are still combinations of others to rounding, R⁻¹
+  /// makes an x of any size, whose rounding is more than what the last columns explain. The x of
+  /// fewer columns whose residual is the least is taken in its place, if that is less.
+  void truncate(const Factor& factor, const std::vector<Column>& projected) {
+    const PivotedTriangle t(factor.r, factor.dependent);
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      const auto measured = [&](const std::vector<double>& x) {
+        column(k).clear();
+        for (const double value : x) column(k).emplace_back(value);
+        if (!std::isfinite(round_to_range(k))) return ResidualProducts{{}, kInfinity};
+        return residual_products(a_, b_, k, scale_, scale(n() + k), column(k));
+      };
+      std::vector<double> best;
+      for (const DoubleDouble& value : column(k)) best.push_back(value.hi);
+      improve(best, t, projected[static_cast<std::size_t>(k)], measured);
+      set_residual(k, measured(best).length);
+    }
   }
 
   /// R of columns as they are scaled here.

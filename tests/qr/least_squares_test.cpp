@@ -2,6 +2,7 @@
 // solution in many digits, and what is told of a condition that is too large.
 
 #include <gtest/gtest.h>
+#include <lapacke.h>
 
 #include <cmath>
 #include <limits>
@@ -339,6 +340,88 @@ TEST(LeastSquares, TakesMoreColumnsThanAKernelHolds) {
     for (std::int64_t i = 0; i < 560; ++i) sum += rest[static_cast<std::size_t>(i)] * a(i, j);
     ASSERT_LE(std::abs(static_cast<double>(sum)), 1e-12) << j;
   }
+}
+
+/// ‖b − A·x‖ in long double.
+long double residual_of(const Tall& a, const Tall& b, const double* x) {
+  long double square = 0;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    long double rest = b(i, 0);
+    for (std::int64_t j = 0; j < a.cols; ++j) rest -= static_cast<long double>(a(i, j)) * x[j];
+    square += rest * rest;
+  }
+  return std::sqrt(square);
+}
+
+/// By complete orthogonal factorization, with LAPACK's usual tolerance.
+long double residual_of_lapack(Tall a, Tall b) {
+  const Tall given = a;
+  const Tall right = b;
+  const auto rows = static_cast<lapack_int>(a.rows);
+  const auto cols = static_cast<lapack_int>(a.cols);
+  std::vector<lapack_int> pivots(static_cast<std::size_t>(cols));
+  lapack_int rank = 0;
+  EXPECT_EQ(LAPACKE_dgelsy(LAPACK_COL_MAJOR, rows, cols, 1, a.data.data(), rows, b.data.data(),
+                           rows, pivots.data(), 0x1p-52, &rank),
+            0);
+  return residual_of(given, right, b.data.data());
+}
+
+/// More columns than a kernel holds, most of which depend on others to rounding: nothing is known
+/// of the error of x, but it fits as well as LAPACK's.
+TEST(LeastSquares, ManyColumnsThatDependToRoundingAreFittedAsWellAsByLapack) {
+  constexpr std::int64_t kRows = 540;
+  constexpr std::int64_t kCols = 524;
+  const Tall b = test::random_tall(kRows, 1, 77);
+  const auto vandermonde = [](auto i, auto j) {
+    return std::pow(static_cast<double>(i) / (kRows - 1), static_cast<double>(j));
+  };
+  const auto hilbert = [](auto i, auto j) { return 1 / static_cast<double>(i + j + 1); };
+  const auto bells = [](auto i, auto j) {
+    return std::exp(-4 *
+                    std::pow(static_cast<double>(i) / kRows - static_cast<double>(j) / kCols, 2));
+  };
+  for (const Tall& a : {test::make_matrix<double>(kRows, kCols, vandermonde),
+                        test::make_matrix<double>(kRows, kCols, hilbert),
+                        test::make_matrix<double>(kRows, kCols, bells)}) {
+    SCOPED_TRACE(a(3, 5));
+    Tall x(kCols, 1);
+    const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+    EXPECT_FALSE(info.ok);
+    EXPECT_FALSE(info.dependent_columns.empty());
+    EXPECT_LT(info.rank, 200);
+    for (const std::int64_t j : info.dependent_columns) EXPECT_EQ(x(j, 0), 0);
+    const long double residual = residual_of(a, b, x.data.data());
+    EXPECT_LE(residual, 1.01L * residual_of_lapack(a, b));
+    EXPECT_NEAR(info.residual_norm[0], static_cast<double>(residual), 1e-6);
+    const QrInfo of_qr = test::factored(a, plain()).info;
+    EXPECT_EQ(info.rank, of_qr.rank) << "one notion of rank";
+    EXPECT_EQ(info.dependent_columns, of_qr.dependent_columns);
+  }
+}
+
+/// Exact dependences in many columns take nothing off the bound.
+TEST(LeastSquares, ManyColumnsThatDependExactlyHaveABound) {
+  const Tall left = test::make_matrix<double>(560, 20, [](auto i, auto j) {
+    return static_cast<double>((7 * i * i + 13 * j * (i + 1)) % 11) - 5;
+  });
+  const Tall right = test::make_matrix<double>(20, 540, [](auto i, auto j) {
+    return static_cast<double>((5 * i * j + j * j + 3 * i) % 7) - 3;
+  });
+  const Tall a = test::make_matrix<double>(560, 540, [&](auto i, auto j) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < 20; ++k) sum += left(i, k) * right(k, j);
+    return sum;
+  });
+  const Tall b = test::random_tall(560, 1, 78);
+  Tall x(540, 1);
+  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  EXPECT_LE(info.error_bound, 1e-12);
+  EXPECT_LE(info.rank, 20);
+  EXPECT_GE(std::ssize(info.dependent_columns), 520);
+  const long double residual = residual_of(a, b, x.data.data());
+  EXPECT_NEAR(info.residual_norm[0], static_cast<double>(residual), 1e-9);
+  EXPECT_LE(residual, (1 + 1e-9L) * residual_of_lapack(a, b));
 }
 
 TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
