@@ -324,7 +324,8 @@ std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis, const Spa
       const PlannedRun planned = plan_factorization(analysis, a, some, options);
       // GPUs alone may keep L.
       if (is_cpu(some) || !are_alike(some))
-        check_host_memory(planned, options.run, kFactorWhere, beside_factor(options.inverse));
+        check_host_memory(planned, options.run, kFactorWhere,
+                          beside_factor(analysis, options.inverse));
       return planned.simulated.seconds;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::memory) throw;

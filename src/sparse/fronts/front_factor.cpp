@@ -95,7 +95,7 @@ void FrontFactor::check_home() {
   const std::int64_t bound = options_.host_memory_bytes;
   check_host_memory(host_bytes_, bound > 0 ? bound : describe_host().memory_bytes,
                     fmt::format("the factor of order {}{}", analysis_.order.size(),
-                                beside_factor(asked_.inverse)),
+                                beside_factor(analysis_, asked_.inverse)),
                     kFactorWhere);
 }
 
@@ -180,7 +180,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   if (layout_->ranges) whole_analysis_ = std::move(whole);
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, asked_);
   planned.tile = sizes_.tile;
-  check_host_memory(planned, options_, kFactorWhere, beside_factor(asked_.inverse));
+  check_host_memory(planned, options_, kFactorWhere, beside_factor(analysis_, asked_.inverse));
   session_->adopt(std::move(planned));
   reserve();
   homes_ = std::make_unique<FrontHomes>(*layout_, panels_, session_->devices(),
@@ -414,10 +414,10 @@ void FrontFactor::begin_inverse() const {
   const std::int64_t bound = options_.host_memory_bytes;
   if (bound > 0 && !asked_.inverse) {
     const std::int64_t panels = layout_->blocks.total_bytes(fronts::kPanels);
-    check_host_memory(
-        std::max(report_.host_bytes, panels) + inverse_bytes(analysis_), bound,
-        fmt::format("the factor of order {}{}", analysis_.order.size(), beside_factor(true)),
-        kFactorWhere);
+    check_host_memory(std::max(report_.host_bytes, panels) + inverse_bytes(analysis_), bound,
+                      fmt::format("the factor of order {}{}", analysis_.order.size(),
+                                  beside_factor(analysis_, true)),
+                      kFactorWhere);
   }
   const std::lock_guard lock(*one_at_a_time_);
   if (homes_ != nullptr) homes_->let_go_of_updates();

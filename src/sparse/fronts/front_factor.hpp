@@ -77,11 +77,6 @@ namespace strata {
                                        const SparseCholeskyOptions& options);
 [[nodiscard]] int resident_queues(const SparseCholeskyOptions& options, int devices);
 
-/// What is asked for beside the factor, for messages about host memory.
-[[nodiscard]] inline const char* beside_factor(bool inverse) {
-  return inverse ? ", with entries of its inverse" : "";
-}
-
 /// The same from the beginning: of the layout that a factorization on this machine would have.
 [[nodiscard]] PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
                                             const Machine& machine,

@@ -1,6 +1,7 @@
 #include "sparse/fronts/inverse_panels.hpp"
 
 #include <cblas.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -213,6 +214,12 @@ void InversePanels::find_places(std::int32_t s, std::int64_t k, std::int32_t anc
 std::int64_t inverse_bytes(const SparseAnalysis& analysis) {
   return InversePanels(analysis).bytes() +
          std::ssize(analysis.order) * std::int64_t{sizeof(double)};
+}
+
+std::string beside_factor(const SparseAnalysis& analysis, bool inverse) {
+  if (!inverse) return {};
+  return fmt::format(", with entries of its inverse (beside L they take {})",
+                     format_bytes(inverse_bytes(analysis)));
 }
 
 std::vector<double> inverse_diagonal(const FrontFactor& factor) {

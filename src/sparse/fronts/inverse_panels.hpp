@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/uninitialized_vector.hpp"
@@ -54,8 +55,11 @@ class InversePanels {
   UninitializedVector<double> z_, f_, rr_, own_;
 };
 
-/// Bytes of host memory that the three below take beside the factor, and their result.
+/// Bytes of host memory that the next three take beside the factor, and their result.
 [[nodiscard]] std::int64_t inverse_bytes(const SparseAnalysis& analysis);
+
+/// What is asked for beside the factor, for messages about host memory.
+[[nodiscard]] std::string beside_factor(const SparseAnalysis& analysis, bool inverse);
 
 [[nodiscard]] std::vector<double> inverse_diagonal(const FrontFactor& factor);
 [[nodiscard]] SelectedInverse selected_inverse(const FrontFactor& factor);
