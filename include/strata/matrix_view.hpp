@@ -26,7 +26,7 @@ struct MatrixView {
   }
   [[nodiscard]] MatrixView block(std::int64_t i, std::int64_t j, std::int64_t block_rows,
                                  std::int64_t block_cols) const noexcept {
-    return {data + i + j * ld, block_rows, block_cols, ld};
+    return {size() == 0 ? data : data + i + j * ld, block_rows, block_cols, ld};
   }
   [[nodiscard]] std::int64_t size() const noexcept { return rows * cols; }
 

@@ -68,7 +68,7 @@ TEST_F(CliSparseFactor, TheRateIsThatOfTheFlopsAboveIt) {
       relaxed);
   std::smatch found;
   ASSERT_TRUE(std::regex_search(
-      plan, found, std::regex("simulated +(\\S+) s by the schedule \\((\\S+) GFLOP/s")))
+      plan, found, std::regex("predicted +(\\S+) s by the schedule \\((\\S+) GFLOP/s")))
       << plan;
   const double rate = counts.at("flops").get<double>() / std::stod(found[1]) / 1e9;
   EXPECT_NEAR(std::stod(found[2]), rate, 0.051 + 0.01 * rate) << plan;

@@ -112,7 +112,7 @@ TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
   EXPECT_EQ(half["precision"], "fp32");
   const auto there = simulated["peak_device_bytes"].get<double>();
   EXPECT_LT(half["simulated"]["peak_device_bytes"], 0.7 * there);
-  expect_pieces(expect_done(floats), {"for the factor in fp32", "by rates alone, in fp64"});
+  expect_pieces(expect_done(floats), {"for the factor in fp32", "s by the schedule"});
   expect_complaint(run_program(Words{"plan", "sparse", file, "--precision", "fp16"} + devices), 2,
                    {"fp16"});
   // Another matrix than was analyzed, and a file that is damaged.
