@@ -57,8 +57,8 @@ void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) 
     fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(),
                result.log_determinant_error, described(det, system.matrix.is_complex()));
   } else {
-    fmt::print("  log determinant   {:.15g}, of which not a digit is known, nor its sign\n",
-               det.log());
+    fmt::print("  log determinant   {:.15g}, of which not a digit is known, nor its {}\n",
+               det.log(), system.matrix.is_complex() ? "phase" : "sign");
   }
   fmt::print("  refinement steps  {}\n", c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",

@@ -90,7 +90,8 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   if (!certificate.factor.ok && arguments.method == "auto")
     return solve_by_lu(
         matrix, rhs, arguments, common, options,
-        fmt::format("{}: not positive definite: pivot {} is {:.6g}, counted from 0", matrix.path(),
+        fmt::format("{}: not positive definite{}: pivot {} is {:.6g}, counted from 0",
+                    matrix.path(), std::is_same_v<T, W> ? "" : " in fp32",
                     certificate.factor.first_bad_pivot, certificate.factor.bad_pivot));
   Json object = to_json(result.factor);
   object["method"] = "cholesky";
