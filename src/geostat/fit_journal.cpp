@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kFitJournalWhere = "journal";
 constexpr std::string_view kName = "strata fit journal ";
-constexpr const char* kFormat = "strata fit journal 4";
+constexpr const char* kFormat = "strata fit journal 5";
 
 std::string text_of(double value) {
   char buffer[64];
@@ -127,7 +127,7 @@ std::string line_of(const JournalEntry& entry) {
   line += fmt::format(" {} {}", factor.ok ? 1 : 0, factor.first_bad_pivot);
   for (const double v : {factor.bad_pivot, factor.log_determinant, quadratic_form, entry.seconds})
     line += fmt::format(" {}", text_of(v));
-  line += fmt::format(" {}", coefficients.size());
+  line += fmt::format(" {} {}", entry.lower_failed ? 1 : 0, coefficients.size());
   for (const double c : coefficients) line += fmt::format(" {}", text_of(c));
   return line;
 }
@@ -195,12 +195,14 @@ JournalEntry FitJournal::parse(const std::string& line) const {
   std::vector<double>& coefficients = entry.evaluation.mean_coefficients;
   std::int64_t stage = 0;
   std::int64_t ok = 0;
+  std::int64_t lower_failed = 0;
   std::int64_t count = 0;
   bool fine = words.is("evaluation") && words.take(stage);
   for (double& v : entry.at) fine = fine && words.take(v);
   fine = fine && words.take(ok) && words.take(factor.first_bad_pivot) &&
          words.take(factor.bad_pivot) && words.take(factor.log_determinant) &&
-         words.take(quadratic_form) && words.take(entry.seconds) && words.take(count) && count >= 0;
+         words.take(quadratic_form) && words.take(entry.seconds) && words.take(lower_failed) &&
+         words.take(count) && count >= 0;
   for (std::int64_t k = 0; fine && k < count; ++k) {
     coefficients.push_back(0);
     fine = words.take(coefficients.back());
@@ -209,6 +211,7 @@ JournalEntry FitJournal::parse(const std::string& line) const {
           "{}: holds '{}', which is no evaluation", path_, line);
   entry.stage = static_cast<int>(stage);
   factor.ok = ok != 0;
+  entry.lower_failed = lower_failed != 0;
   return entry;
 }
 

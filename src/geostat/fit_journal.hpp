@@ -21,6 +21,7 @@ struct JournalEntry {
   FitSpace::Values at{};
   GaussianProcess::Evaluation evaluation;
   double seconds = 0;
+  bool lower_failed = false;  ///< lower precisions were asked for and failed: it was made in FP64
 };
 
 class FitJournal {

@@ -109,6 +109,8 @@ double FitObjective::operator()(const FitSpace::Values& v) {
   JournalEntry entry{stage_, v, {}, 0};
   if (journal_ == nullptr || !journal_->replay(entry)) {
     entry.evaluation = evaluate(v);
+    const auto& mixed = process().report().mixed;
+    entry.lower_failed = options_.mixed.on() && mixed && mixed->accuracy == 0;
     check_noise(entry);
     entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (journal_ != nullptr) journal_->add(entry);
@@ -116,8 +118,17 @@ double FitObjective::operator()(const FitSpace::Values& v) {
   path_.push_back(step_of(v, entry.evaluation));
   path_.back().seconds = entry.seconds;
   evaluations_.push_back(std::move(entry.evaluation));
+  if (entry.lower_failed) give_up_lower_precisions();
   seen_.emplace_back(v, value_of(path_.back()));
   return seen_.back().second;
+}
+
+void FitObjective::give_up_lower_precisions() {
+  failed_mixed_.emplace();
+  failed_mixed_->accuracy_asked = options_.mixed.accuracy;
+  failed_mixed_->note = "lower precisions failed: the search went on in FP64";
+  options_.mixed = {};
+  process_.reset();
 }
 
 std::optional<std::size_t> FitObjective::best() const {

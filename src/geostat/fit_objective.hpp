@@ -64,6 +64,11 @@ class FitObjective {
   /// What rounding in FP64 does to the log-likelihood of step k, at its variance: evaluates once
   /// more. NaN if that fails.
   [[nodiscard]] LikelihoodError rounding(std::size_t k);
+  /// What was asked of lower precisions, if they failed: from then on evaluations are made in FP64,
+  /// since tries that fail cost more, and evaluations that follow are of covariances much alike.
+  [[nodiscard]] const std::optional<MixedReport>& failed_mixed() const noexcept {
+    return failed_mixed_;
+  }
   /// Lets go of the memory of its factor; what needs one makes it anew.
   void let_go() { process_.reset(); }
   /// Logarithm of the best variance of the last step.
@@ -71,6 +76,7 @@ class FitObjective {
 
  private:
   [[nodiscard]] double value_of(const FitStep& step);
+  void give_up_lower_precisions();
   void check_noise(JournalEntry& entry);
   [[nodiscard]] double noise_at(const FitSpace::Values& v, double log_likelihood);
   [[nodiscard]] FitStep step_of(const FitSpace::Values& v,
@@ -96,6 +102,7 @@ class FitObjective {
   std::vector<std::pair<FitSpace::Values, double>> seen_;
   double worst_ = 0;
   bool any_ = false;
+  std::optional<MixedReport> failed_mixed_;
 };
 
 }  // namespace strata

@@ -49,9 +49,10 @@ struct ScaledStart {
 };
 
 /// Minimizes f from start.x0, or the best that is known: in few evaluations if it is roughly as the
-/// start says; x0 lies in the box. It stops, without convergence, where it does not get on.
-/// `step` is a radius of u, `tolerance` of x; `gain`, not relative here, is what is still expected
-/// to be gained. What is known may be the best.
+/// start says; x0 lies in the box. It stops, without convergence, where it does not get on, or
+/// where f is not as the start says: then what it found is where minimize() goes on. `step` is a
+/// radius of u, `tolerance` of x; `gain`, not relative here, is what is still expected to be
+/// gained. What is known may be the best.
 [[nodiscard]] Minimum minimize_scaled(const ObjectiveFunction& f, const ScaledStart& start,
                                       const Box& box, const MinimizeOptions& options);
 

@@ -12,7 +12,9 @@
 // where g clearly points out of the box, is about the gain expected of knowing g. While that is
 // more than what the step promises, the next point is beside the minimum, where g is known least.
 // The search ends when both together are below `gain`, or when a value that is known from elsewhere
-// is further below than the model's own errors can account for.
+// is further below than the model's own errors can account for. Curvature may be the prior's alone,
+// so f is tried one deviation away in each direction first; where it is lower, the
+// search has not converged.
 
 #include "geostat/minimize.hpp"
 
@@ -31,6 +33,8 @@ constexpr double kPrior = 0.5;
 constexpr double kCubic = 0.3;
 constexpr double kPriorCount = 3;
 constexpr int kIdleMax = 10;
+constexpr int kEvaluationsOfModel = 4;  // for each of its unknowns
+constexpr double kFarthest = 4;         // deviations from the start, from variable to variable
 
 using Vector = std::vector<double>;
 
@@ -147,7 +151,9 @@ class Search {
 
   void add(const Vector& x, double value) {
     samples_.push_back({x, u_of(x), value});
-    if (value < best().value) best_ = samples_.size() - 1;
+    if (!(value < best().value)) return;
+    best_ = samples_.size() - 1;
+    holds_ = false;
   }
   [[nodiscard]] bool known(const Vector& x) const {
     return std::any_of(samples_.begin(), samples_.end(),
@@ -163,21 +169,22 @@ class Search {
     add(x, f_(x));
   }
 
-  /// The regression. In long double: weights differ by many orders of magnitude.
-  [[nodiscard]] QuadraticModel fit() const {
+  /// The regression, for a deviation of H and a size of the cubic term. In long double: weights
+  /// differ by many orders of magnitude.
+  [[nodiscard]] QuadraticModel fit(double prior, double cubic_size) const {
     const std::size_t m = k_ + k_ * (k_ + 1) / 2;
     std::vector<long double> normal(m * m);
     std::vector<long double> right(m);
     for (std::size_t j = 0, at = k_; j < k_; ++j) {
       for (std::size_t i = j; i < k_; ++i, ++at) {
-        normal[at + at * m] += 1 / (kPrior * kPrior);
+        normal[at + at * m] += 1 / (prior * prior);
         right[at] += (i == j ? 1 : 0) / (kPrior * kPrior);
       }
     }
     for (std::size_t s = 0; s < samples_.size(); ++s) {
       if (s == best_) continue;
       const Vector d = sum(samples_[s].u, best().u, -1);
-      const double cubic = cubic_ * std::pow(length(d), 3);
+      const double cubic = cubic_size * std::pow(length(d), 3);
       const long double weight = 1 / (cubic * cubic + options_.gain * options_.gain);
       const Vector row = row_of(d);
       const double y = samples_[s].value - best().value;
@@ -361,9 +368,60 @@ class Search {
     return best().value - most > options_.rival;
   }
 
-  /// One evaluation, or none and the end.
+  /// Whether f is known, or was tried, about one deviation away down the slope and to both sides of
+  /// each variable, and is not lower there, nor where a model without a prior has its minimum:
+  /// curvature may be the prior's alone, by which a long flat slope looks like a minimum. Where f
+  /// is lower the search is over: the scale is wrong.
+  [[nodiscard]] bool scale_holds(const QuadraticModel& model) {
+    if (holds_) return true;
+    const Vector from = best().u;
+    const double here = best().value;
+    const int before = evaluations_;
+    for (std::size_t v = 0; v <= 2 * k_ && more(); ++v) {
+      Vector way(k_);
+      if (v > 0) {
+        way[(v - 1) / 2] = v % 2 == 0 ? 1 : -1;
+      } else if (const double slope = length(model.g); slope > 0) {
+        way = sum(way, model.g, -1 / slope);
+      }
+      const Vector x = inside_of(sum(from, way));
+      if (is_tried(from, way, v > 0 ? 0.9 : 0.95) || known(x) ||
+          length(sum(u_of(x), from, -1)) < 0.5)
+        continue;
+      evaluate(x);
+      if (samples_.back().value < here - options_.gain) {
+        state_ = State::stuck;
+        return false;
+      }
+    }
+    // As the values say it by themselves.
+    constexpr double kNoPrior = 5;
+    constexpr double kNoCubic = 0.02;
+    const QuadraticModel free = fit(kNoPrior, kNoCubic);
+    const Inside inside = minimum_inside(free);
+    const Vector x = point_at(inside.d);
+    if (-free.change(inside.d) > options_.gain && !known(x) && more()) {
+      evaluate(x);
+      if (samples_.back().value < here - options_.gain) {
+        state_ = State::stuck;
+        return false;
+      }
+    }
+    holds_ = evaluations_ == before;  // else the model is to be made again
+    return holds_;
+  }
+  /// `cosine`: the least, of the angle between a direction that was tried and `way`.
+  [[nodiscard]] bool is_tried(const Vector& from, const Vector& way, double cosine) const {
+    return std::any_of(samples_.begin(), samples_.end(), [&](const EvaluatedPoint& s) {
+      const Vector d = sum(s.u, from, -1);
+      const double size = length(d);
+      return size >= 0.5 && size <= 1.5 && scalar_product(d, way) > cosine * size;
+    });
+  }
+
+  /// One evaluation, or several that try the scale, or none and the end.
   void step() {
-    const QuadraticModel model = fit();
+    const QuadraticModel model = fit(kPrior, cubic_);
     cubic_ = cubic_of(model);
     const Inside inside = minimum_inside(model);
     Vector d = inside.d;
@@ -372,7 +430,7 @@ class Search {
     double hidden = 0;
     for (std::size_t i = 0; i < k_; ++i) hidden += 0.5 * covariance[i + i * k_];
     if (promised + hidden < options_.gain) {
-      state_ = State::converged;
+      if (scale_holds(model)) state_ = State::converged;
       return;
     }
     if (is_beaten(promised, hidden, length(d))) {
@@ -403,7 +461,12 @@ class Search {
     if (gained > 0.5 * wanted && size > 0.8 * radius_) radius_ *= 2;
     idle_ = gained > options_.gain ? 0 : idle_ + 1;
     if (radius_ < options_.tolerance) state_ = State::converged;
-    if (idle_ > kIdleMax) state_ = State::stuck;
+    // Where the scale is right the minimum is near, and a model needs far fewer evaluations.
+    const auto unknowns = static_cast<int>((k_ + 1) * (k_ + 2) / 2);
+    const double away = length(sum(best().u, u_of(start_.x0), -1));
+    if (idle_ > kIdleMax || evaluations_ > kEvaluationsOfModel * unknowns ||
+        away > kFarthest * std::sqrt(static_cast<double>(k_)))
+      state_ = State::stuck;
   }
 
   const ObjectiveFunction& f_;
@@ -411,7 +474,8 @@ class Search {
   const ScaledStart& start_;
   const Box& box_;
   const MinimizeOptions& options_;
-  Vector inverse_;  // of C
+  Vector inverse_;      // of C
+  bool holds_ = false;  ///< the scale was tried at the best point
   double radius_;
   std::vector<EvaluatedPoint> samples_;
   std::size_t best_ = 0;

@@ -485,9 +485,9 @@ TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   options.time_range_bounds = Bounds{0.1, 10};
   refused("time range bounds automatic");
   std::string text = test::slurp(options.journal);
-  text.replace(text.find("journal 4"), 9, "journal 1");
+  text.replace(text.find("journal 5"), 9, "journal 1");
   (void)scratch.put("j.txt", text);
-  refused("'strata fit journal 1', this one 'strata fit journal 4'");
+  refused("'strata fit journal 1', this one 'strata fit journal 5'");
 }
 
 TEST(FitSeparation, Refuses) {
