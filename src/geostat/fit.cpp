@@ -128,9 +128,6 @@ class Fit {
   bool search(const Call& call, FitObjective& objective, const Ending& ending);
   bool search_in(const FitSpace& from, const Call& call, FitObjective& objective,
                  const Ending& ending);
-  [[nodiscard]] bool search_without_model(const FitSpace& space, const std::vector<double>& steps,
-                                          const Call& call, const Ending& ending,
-                                          int evaluations) const;
   [[nodiscard]] bool continue_across(const Call& call, FitObjective& objective, double gain);
   void learn(const FitObjective& objective);
   void learn_at(const FitObjective& objective, std::size_t k);
@@ -273,34 +270,17 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
   }
   if (left() <= 0) return false;
   const FitSpace& space = scale ? scale->space : from;
-  if (scale) return search_without_model(space, scale->steps, call, ending, left());
-  const double relative = ending.gain / static_cast<double>(objective.n());
-  return minimize([&](const std::vector<double>& x) { return call(space.values(x)); },
-                  space.coordinates(at_), space.box(),
-                  {0.2, {}, ending.tolerance, relative, left()})
-      .converged;
-}
-
-/// In units of the steps, until these are so short that f changes by less than the gain over them:
-/// a single step that gains little says nothing on a long flat slope.
-bool Fit::search_without_model(const FitSpace& space, const std::vector<double>& steps,
-                               const Call& call, const Ending& ending, int evaluations) const {
-  const std::size_t k = steps.size();
-  const auto times_steps = [&](std::vector<double> y) {
-    for (std::size_t i = 0; i < k; ++i) y[i] *= steps[i];
-    return y;
-  };
-  std::vector<double> start = space.coordinates(at_);
-  Box box = space.box();
-  for (std::size_t i = 0; i < k; ++i) {
-    start[i] /= steps[i];
-    box.lower[i] /= steps[i];
-    box.upper[i] /= steps[i];
+  const auto value = [&](const std::vector<double>& x) { return call(space.values(x)); };
+  if (scale) {
+    constexpr double kShortest = 1e-3;
+    const double tolerance = std::clamp(std::sqrt(2 * ending.gain), kShortest, 0.03);
+    return minimize_in_steps(value, space.coordinates(at_), space.box(), scale->steps, tolerance,
+                             left())
+        .converged;
   }
-  constexpr double kShortest = 1e-3;
-  const double tolerance = std::clamp(std::sqrt(2 * ending.gain), kShortest, 0.03);
-  return minimize([&](const std::vector<double>& y) { return call(space.values(times_steps(y))); },
-                  start, box, {1, {}, tolerance, 0, evaluations})
+  const double relative = ending.gain / static_cast<double>(objective.n());
+  return minimize(value, space.coordinates(at_), space.box(),
+                  {0.2, {}, ending.tolerance, relative, left()})
       .converged;
 }
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <new>
@@ -178,6 +179,23 @@ Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& b
           "the optimizer gave up: {}", nlopt_result_to_string(result));
   call.best.converged = result != NLOPT_MAXEVAL_REACHED;
   return call.best;
+}
+
+Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box box,
+                          const std::vector<double>& steps, double tolerance, int evaluations_max) {
+  const auto times_steps = [&](std::vector<double> y) {
+    std::transform(y.begin(), y.end(), steps.begin(), y.begin(), std::multiplies<>());
+    return y;
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] /= steps[i];
+    box.lower[i] /= steps[i];
+    box.upper[i] /= steps[i];
+  }
+  Minimum found = minimize([&](const std::vector<double>& y) { return f(times_steps(y)); }, x, box,
+                           {1, {}, tolerance, 0, evaluations_max});
+  found.x = times_steps(std::move(found.x));
+  return found;
 }
 
 }  // namespace strata

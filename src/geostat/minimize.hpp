@@ -40,6 +40,13 @@ struct Minimum {
 [[nodiscard]] Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& box,
                                const MinimizeOptions& options);
 
+/// The same in units of `steps`, the first radius of each variable, until the radius is below
+/// `tolerance` of them, whatever single steps gain: on a long flat slope one that gains little says
+/// nothing.
+[[nodiscard]] Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box box,
+                                        const std::vector<double>& steps, double tolerance,
+                                        int evaluations_max);
+
 /// What is known before a search: with x = x0 + C·u, f is about |u|²/2 + gᵀu + c, g unknown.
 struct ScaledStart {
   std::vector<double> x0;

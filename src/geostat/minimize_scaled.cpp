@@ -368,10 +368,10 @@ class Search {
     return best().value - most > options_.rival;
   }
 
-  /// Whether f is known, or was tried, about one deviation away down the slope and to both sides of
-  /// each variable, and is not lower there, nor where a model without a prior has its minimum:
-  /// curvature may be the prior's alone, by which a long flat slope looks like a minimum. Where f
-  /// is lower the search is over: the scale is wrong.
+  /// Whether f was tried about one deviation away down the slope and to both sides of each
+  /// variable, and where a model without a prior has its minimum, and is not lower there. Curvature
+  /// may be the prior's alone, by which a long flat slope looks like a minimum. Where f is lower
+  /// the search is over: the scale is wrong.
   [[nodiscard]] bool scale_holds(const QuadraticModel& model) {
     if (holds_) return true;
     const Vector from = best().u;

@@ -112,14 +112,29 @@ TEST(MinimizeScaled, DoesNotTakeALongFlatSlopeForAMinimum) {
           EXPECT_LE(got.value, 3 * gain) << turned << ' ' << away << ' ' << gain;
           continue;
         }
-        const Minimum rest =
-            minimize(std::ref(f), got.x, box, {1, {}, std::min(std::sqrt(2 * gain), 0.03), 0, 200});
+        const Minimum rest = minimize_in_steps(std::ref(f), got.x, box, {1, 1},
+                                               std::min(std::sqrt(2 * gain), 0.03), 200);
         EXPECT_TRUE(rest.converged);
         EXPECT_LE(rest.value, gain) << turned << ' ' << away << ' ' << gain;
         EXPECT_LE(f.calls, 80) << turned << ' ' << away << ' ' << gain;
       }
     }
   }
+}
+
+TEST(MinimizeInSteps, GivesBackVariablesAndKeepsTheBox) {
+  const Box box{{-1e-3, -5e6}, {1e-3, 2e6}};
+  Counted f{[](const Variables& x) {
+              const double a = 1e3 * x[0] - 0.25;
+              const double b = 1e-6 * x[1] - 3;  // beyond the box
+              return a * a + b * b + 0.5 * a * b;
+            },
+            box};
+  const Minimum got = minimize_in_steps(std::ref(f), {0, 0}, box, {1e-4, 1e5}, 1e-3, 200);
+  EXPECT_TRUE(got.converged);
+  EXPECT_NEAR(got.x[0], 0.5e-3, 1e-6);  // at b = −1: 2·a + b/2 = 0
+  EXPECT_NEAR(got.x[1], 2e6, 1);
+  EXPECT_NEAR(got.value, 0.0625 + 1 - 0.125, 1e-5);
 }
 
 TEST(MinimizeScaled, OfAFunctionThatIsNoQuadratic) {
