@@ -23,6 +23,25 @@ using BenchResidual = int(const void* l, std::int64_t n, std::int64_t ld, bool f
                           TestMatrix matrix, double* residual, char* message,
                           std::int64_t message_bytes);
 
+/// What a general matrix is stored in.
+enum class LuElement : int { fp64, fp32, complex128, complex64 };
+
+/// A general matrix of order n: elements uniform in [−1, 1), in both parts of complex numbers.
+using LuFill = int(void* a, std::int64_t n, std::int64_t ld, LuElement element, std::uint64_t seed,
+                   char* message, std::int64_t message_bytes);
+
+/// ‖P·A·v − L·(U·v)‖∞ / (‖A‖∞·‖v‖∞) for one random real v, A as LuFill filled it; the pivots lie on
+/// the GPU and are counted from `base`. Evaluated as compensated_sum.hpp has it.
+using LuResidual = int(const void* factors, const std::int64_t* pivots, std::int64_t n,
+                       std::int64_t ld, std::int64_t base, LuElement element, std::uint64_t seed,
+                       double* residual, char* message, std::int64_t message_bytes);
+
+/// One cusolverDnXgetrf in place: its seconds between two events, and its info. Pivots (n) lie on
+/// the GPU.
+using CusolverGetrf = int(void* a, std::int64_t* pivots, std::int64_t n, std::int64_t ld,
+                          LuElement element, double* seconds, int* info, char* message,
+                          std::int64_t message_bytes);
+
 /// Memory that is free on the GPU that was used last (at first: 0).
 using BenchFreeBytes = int(std::int64_t* bytes, char* message, std::int64_t message_bytes);
 

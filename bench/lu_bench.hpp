@@ -20,8 +20,9 @@ struct LuBench {
   Element precision = Element::fp64;
   int repeats = 3;
   std::uint64_t seed = 1;
-  std::string peer;      ///< "" or "openblas"
+  std::string peer;      ///< "" or "openblas"; in core "cusolver"
   int peer_threads = 0;  ///< 0: all cores
+  bool in_core = false;  ///< the matrix lies on the device: lu_in_core.hpp
 };
 
 struct LuBenchRow {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "bench/lu_in_core.hpp"
 #include "bench/program/program.hpp"
 
 namespace strata::cli {
@@ -68,6 +69,52 @@ int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common) 
   data.title = "LU benchmark";
   data.run = rows.back().run;
   return finish(common, std::move(data), object, [&] { print_rows(rows); });
+}
+
+int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& common) {
+  const Options options = common.to_options();
+  check_outputs(common, {}, {common.rates});
+  const bench::LuInCoreResult result = run_lu_in_core(bench, options);
+  Json results = Json::array();
+  for (const bench::LuInCoreRow& row : result.rows) {
+    Json object = {{"n", row.n},
+                   {"seconds", row.seconds},
+                   {"all_seconds", row.all_seconds},
+                   {"flops", row.flops},
+                   {"flops_per_second", row.flops / row.seconds},
+                   {"residual", number(row.residual)}};
+    if (!row.peer.name.empty()) {
+      object["peer"] = {{"name", row.peer.name},
+                        {"what", row.peer.what},
+                        {"seconds", row.peer.seconds},
+                        {"all_seconds", row.peer.all_seconds},
+                        {"residual", number(*row.peer.residual)},
+                        {"flops_per_second", row.flops / row.peer.seconds}};
+      object["ratio_to_peer"] = row.peer.seconds / row.seconds;
+      object["residual_ratio"] = number(row.residual / *row.peer.residual);
+    }
+    results.push_back(std::move(object));
+  }
+  const Json object = {{"benchmark", "lu in core"}, {"precision", to_string(bench.precision)},
+                       {"repeats", bench.repeats},  {"device", result.device},
+                       {"model", result.model},     {"results", results}};
+  ReportData data;
+  data.title = "LU in core";
+  data.subtitle = fmt::format("{}, {}", result.device, result.model);
+  return finish(common, std::move(data), object, [&] {
+    fmt::print("{} ({}), in core, {}\n", result.device, result.model, to_string(bench.precision));
+    fmt::print("{:>8} {:>11} {:>10} {:>10} {:>7} {:>9} {:>9}\n", "n", "seconds", "GFLOP/s", "peer",
+               "ratio", "residual", "peer's");
+    for (const bench::LuInCoreRow& row : result.rows) {
+      const bool peer = !row.peer.name.empty();
+      fmt::print("{:8} {:11.4g} {:10.1f} {:>10} {:>7} {:9.1e} {:>9}\n", row.n, row.seconds,
+                 row.flops / row.seconds / 1e9,
+                 peer ? fmt::format("{:.1f}", row.flops / row.peer.seconds / 1e9) : "",
+                 peer ? fmt::format("{:.3f}", row.peer.seconds / row.seconds) : "", row.residual,
+                 peer ? fmt::format("{:.1e}", *row.peer.residual) : "");
+    }
+    if (bench.peer == "cusolver") fmt::print("peer: cusolver Xgetrf\n");
+  });
 }
 
 }  // namespace strata::cli

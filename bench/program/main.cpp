@@ -246,13 +246,17 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
   common.add_to(algorithm);
   add_bench_options(algorithm, *bench, *precision, bench->repeats,
                     {"fp64", "fp32", "complex128", "complex64"});
-  algorithm.add_option("--peer", bench->peer, "openblas").check(one_of({"openblas"}));
+  algorithm.add_option("--peer", bench->peer, "openblas; in core cusolver")
+      .check(one_of({"openblas", "cusolver"}));
+  algorithm.add_flag("--in-core", bench->in_core,
+                     "the factorization alone, of a matrix that lies in the memory of a GPU");
   algorithm.callback([&run, &common, bench, precision] {
     for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
       if (*precision == to_string(element)) bench->precision = element;
     run = [&common, bench] {
       bench->seed = common.seed;
-      return run_lu_comparison(*bench, common);
+      return bench->in_core ? run_lu_in_core_comparison(*bench, common)
+                            : run_lu_comparison(*bench, common);
     };
   });
 }

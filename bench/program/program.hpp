@@ -23,6 +23,7 @@ int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
 
 /// bench lu.
 int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common);
+int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& common);
 
 struct Potf2Arguments {
   bench::Potf2Bench bench;

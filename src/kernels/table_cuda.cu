@@ -3,6 +3,8 @@
 // Each entry calls its kernel through CudaQueue::attempt: with the queue's GPU current, not at all
 // once the queue has failed, and with an error of a launch kept as the queue's failure.
 
+#include <complex>
+
 #include "device/device_cuda.hpp"
 #include "kernels/backend/backend.hpp"
 #include "kernels/covariance/covariance.hpp"
@@ -10,7 +12,10 @@
 #include "kernels/dense/column_squares.hpp"
 #include "kernels/dense/convert.hpp"
 #include "kernels/dense/gemm.hpp"
+#include "kernels/dense/getrf.hpp"
 #include "kernels/dense/laset.hpp"
+#include "kernels/dense/lu_back.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/mixed_products.hpp"
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/potrf_batched.hpp"
@@ -50,6 +55,13 @@ void add(KernelTable& table) {
   table.set(multiply_inverse, {element, Element::fp16x2}, attempt<multiply_inverse_cuda<T>>);
 }
 
+template <class T>
+void add_lu(KernelTable& table) {
+  table.set(getrf, kGetrfElements<T>, attempt<getrf_cuda<T>>);
+  table.set(lu_update, kLuUpdateElements<T>, attempt<lu_update_cuda<T>>);
+  table.set(lu_back, Elements(2, element_of<T>), attempt<lu_back_cuda<T>>);
+}
+
 void add_mixed(KernelTable& table) {
   table.set(invert_factor, {Element::fp16x2, Element::fp64}, attempt<invert_factor_cuda>);
   for (const Elements& elements : kMixedGemms) table.set(gemm, elements, attempt<gemm_mixed_cuda>);
@@ -76,6 +88,10 @@ class CudaBackend final : public Backend {
   CudaBackend() {
     add<double>(kernels_);
     add<float>(kernels_);
+    add_lu<double>(kernels_);
+    add_lu<float>(kernels_);
+    add_lu<std::complex<double>>(kernels_);
+    add_lu<std::complex<float>>(kernels_);
     add_mixed(kernels_);
     add_kernels(kernels_, {.gram = attempt<gram_cuda>,
                            .apply_gram = attempt<apply_gram_cuda>,

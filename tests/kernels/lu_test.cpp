@@ -38,12 +38,10 @@ int lapack_getrf(int m, int n, std::complex<float>* a, int* pivots) {
 using test::kNan;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The backends whose kernels read host memory, with all elements that they have.
-std::vector<KernelParameter> host_backends() {
-  std::vector<KernelParameter> parameters;
-  for (const KernelParameter& p : every_backend())
-    if (p.backend->on_host()) parameters.push_back(p);
-  for (const Backend* backend : {&host_backend(), &reference_backend()})
+/// All backends, with all elements that they have.
+std::vector<KernelParameter> backends_of_lu() {
+  std::vector<KernelParameter> parameters = every_backend();
+  for (const Backend* backend : all_of_them())
     for (const Element element : {Element::complex128, Element::complex64})
       parameters.push_back({backend, element});
   return parameters;
@@ -82,16 +80,35 @@ struct FactoredPanel {
 
 class LuKernels : public ::testing::TestWithParam<KernelParameter> {
  protected:
-  LuKernels() : device_(GetParam().backend->make_device(0, 1_MiB)) {}
+  LuKernels() : device_(GetParam().backend->make_device(0, 256_MiB)) {}
 
   static constexpr std::uint32_t kUnknownVariant = 4;
 
+  /// The operands are copied to the device, and back.
   void call(const Operation& operation, const Elements& elements,
             const std::vector<BlockView>& views, std::uint32_t variant = 0) {
     const KernelFunction kernel = GetParam().backend->kernels().find(operation.name, elements);
     ASSERT_NE(kernel, nullptr);
     const auto queue = device_->make_queue(QueuePriority::normal);
-    kernel(*queue, {views, operation.operands}, {.variant = variant});
+    std::vector<Buffer> memory;
+    std::vector<BlockView> there = views;
+    const auto bytes = [&](std::size_t i) {
+      return views[i].ld * views[i].cols *
+             bytes_of(elements[static_cast<int>(i) % elements.size()]);
+    };
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      memory.push_back(device_->allocate(std::max<std::int64_t>(bytes(i), 1)));
+      there[i].data = memory.back().data();
+      queue->copy(there[i].data, views[i].data, bytes(i), CopyDirection::host_to_device);
+    }
+    try {
+      kernel(*queue, {there, operation.operands}, {.variant = variant});
+    } catch (...) {
+      queue->synchronize();
+      throw;
+    }
+    for (std::size_t i = 0; i < views.size(); ++i)
+      queue->copy(views[i].data, there[i].data, bytes(i), CopyDirection::device_to_host);
     queue->synchronize();
   }
   /// Rows and columns of a panel that begins at column `col`.
@@ -194,6 +211,25 @@ TEST_P(LuKernels, FindFactorsThatAreKnownExactly) {
         }
         EXPECT_EQ(found.status.largest, largest);
       }
+    }
+  });
+}
+
+// On a GPU: one block, clusters of several sizes, groups of a half and of a quarter of the columns,
+// blocks that meet in global memory, and panels that are factored by halves.
+TEST_P(LuKernels, FindFactorsOfTallAndOfWidePanels) {
+  if (GetParam().backend->on_host()) GTEST_SKIP() << "hosts have one way for all shapes";
+  constexpr PanelShape kLarge[] = {{600, 0, 257},    {1100, 3, 900},  {1500, 130, 300},
+                                   {5000, 0, 100},   {9001, 1, 70},   {16385, 0, 40},
+                                   {17000, 300, 67}, {33000, 0, 258}, {70001, 5, 40}};
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const auto [n, col, b] : kLarge) {
+      const KnownPanel<T> known(n, col, b, 1);
+      const FactoredPanel<T> found = factor(known.a, col);
+      EXPECT_TRUE(same_values(found.a, known.factored)) << n << ' ' << col << ' ' << b;
+      EXPECT_EQ(found.pivots.data, known.pivots) << n << ' ' << col << ' ' << b;
+      EXPECT_EQ(found.status.smallest_pivot, 1);
     }
   });
 }
@@ -437,7 +473,7 @@ TEST_P(LuKernels, RefuseUnknownVariants) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LuKernels, ::testing::ValuesIn(host_backends()), name_of);
+INSTANTIATE_TEST_SUITE_P(Backends, LuKernels, ::testing::ValuesIn(backends_of_lu()), name_of);
 
 TEST(LuWork, IsThatOfTheLoops) {
   for (const auto [n, col, b] : kShapes) {

@@ -1,11 +1,13 @@
 #pragma once
 // The few calls of cuBLAS that the CUDA kernels need, one name for both precisions.
 //
-// Contract: column-major, lower triangle, not unit; 64-bit extents. The calls go to a
-// stream with its own handle and workspace: with one workspace a stream cuBLAS promises
-// the same bits for the same call, whatever the other streams do (cuBLAS manual, "Results
-// reproducibility"). Throw Error{device}. Only for *_cuda.cu.
+// Contract: column-major; 64-bit extents. T is double or float, of products and solve_triangle()
+// std::complex of one of them, too. The calls go to a stream with its own handle and workspace:
+// with one workspace a stream cuBLAS promises the same bits for the same call, whatever the other
+// streams do (cuBLAS manual, "Results reproducibility"). Throw Error{device}. Only for *_cuda.cu.
 
+#include <complex>
+#include <cstdint>
 #include <type_traits>
 
 #include "device/device_cuda.hpp"
@@ -17,26 +19,68 @@ namespace strata::blas {
 /// Throws Error{device} if the launch just made was refused.
 inline void require_launched(const char* kernel) { require_cuda(cudaGetLastError(), kernel); }
 
+/// Complex numbers as cuBLAS has them.
+inline cuDoubleComplex* of_blas(std::complex<double>* x) {
+  return reinterpret_cast<cuDoubleComplex*>(x);
+}
+inline const cuDoubleComplex* of_blas(const std::complex<double>* x) {
+  return reinterpret_cast<const cuDoubleComplex*>(x);
+}
+inline cuComplex* of_blas(std::complex<float>* x) { return reinterpret_cast<cuComplex*>(x); }
+inline const cuComplex* of_blas(const std::complex<float>* x) {
+  return reinterpret_cast<const cuComplex*>(x);
+}
+
 /// C ← C − op(A)·op(B); k is the inner extent.
 template <class T>
 void gemm_minus(CudaStream& stream, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t k,
                 MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
   const T minus_one{-1};
   const T one{1};
+  const auto call = [&](auto gemm, const char* name, auto* alpha, auto* x, auto* y, auto* beta,
+                        auto* z) {
+    require_blas(
+        gemm(stream.blas(), op_a, op_b, c.rows, c.cols, k, alpha, x, a.ld, y, b.ld, beta, z, c.ld),
+        name);
+  };
   if constexpr (std::is_same_v<T, double>) {
-    if (op_a == CUBLAS_OP_N && op_b == CUBLAS_OP_T && gemm_minus_large(stream, k, a, b, c)) return;
-    require_blas(cublasDgemm_64(stream.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
-                                a.ld, b.data, b.ld, &one, c.data, c.ld),
-                 "cublasDgemm");
+    if (op_a == CUBLAS_OP_N && gemm_minus_large(stream, op_b, k, a, b, c)) return;
+    call(cublasDgemm_64, "cublasDgemm", &minus_one, a.data, b.data, &one, c.data);
+  } else if constexpr (std::is_same_v<T, float>) {
+    call(cublasSgemm_64, "cublasSgemm", &minus_one, a.data, b.data, &one, c.data);
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    call(cublasZgemm_64, "cublasZgemm", of_blas(&minus_one), of_blas(a.data), of_blas(b.data),
+         of_blas(&one), of_blas(c.data));
   } else {
-    require_blas(cublasSgemm_64(stream.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
-                                a.ld, b.data, b.ld, &one, c.data, c.ld),
-                 "cublasSgemm");
+    call(cublasCgemm_64, "cublasCgemm", of_blas(&minus_one), of_blas(a.data), of_blas(b.data),
+         of_blas(&one), of_blas(c.data));
   }
   require_launched("gemm");
 }
 
-/// X ← op(L)⁻¹·X (left) or X·op(L)⁻¹ (right).
+/// X ← op(A)⁻¹·X for the triangle of A that `fill` names.
+template <class T>
+void solve_triangle(CudaStream& stream, cublasFillMode_t fill, cublasOperation_t op,
+                    cublasDiagType_t diagonal, MatrixView<const T> a, MatrixView<T> x) {
+  const T one{1};
+  const auto call = [&](auto solve, const char* name, auto* alpha, auto* triangle, auto* columns) {
+    require_blas(solve(stream.blas(), CUBLAS_SIDE_LEFT, fill, op, diagonal, x.rows, x.cols, alpha,
+                       triangle, a.ld, columns, x.ld),
+                 name);
+  };
+  if constexpr (std::is_same_v<T, double>) {
+    call(cublasDtrsm_64, "cublasDtrsm", &one, a.data, x.data);
+  } else if constexpr (std::is_same_v<T, float>) {
+    call(cublasStrsm_64, "cublasStrsm", &one, a.data, x.data);
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    call(cublasZtrsm_64, "cublasZtrsm", of_blas(&one), of_blas(a.data), of_blas(x.data));
+  } else {
+    call(cublasCtrsm_64, "cublasCtrsm", of_blas(&one), of_blas(a.data), of_blas(x.data));
+  }
+  require_launched("trsm");
+}
+
+/// X ← op(L)⁻¹·X (left) or X·op(L)⁻¹ (right), L lower triangular.
 template <class T>
 void trsm(CudaStream& stream, cublasSideMode_t side, cublasOperation_t op, MatrixView<const T> l,
           MatrixView<T> x) {

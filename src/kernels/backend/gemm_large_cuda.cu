@@ -20,16 +20,15 @@ constexpr std::uint32_t kAlignment = 16;  // bytes
 /// The product as cuBLASLt describes it.
 class Product {
  public:
-  Product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t lda, std::int64_t ldb,
-          std::int64_t ldc) {
+  Product(cublasOperation_t op_b, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t lda,
+          std::int64_t ldb, std::int64_t ldc) {
     require_blas(cublasLtMatmulDescCreate(operation_.out(), CUBLAS_COMPUTE_64F, CUDA_R_64F),
                  "cublasLtMatmulDescCreate");
-    const cublasOperation_t transposed = CUBLAS_OP_T;
     require_blas(cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSB,
-                                                &transposed, sizeof transposed),
+                                                &op_b, sizeof op_b),
                  "cublasLtMatmulDescSetAttribute");
     set(a_, m, k, lda);
-    set(b_, n, k, ldb);
+    op_b == CUBLAS_OP_N ? set(b_, k, n, ldb) : set(b_, n, k, ldb);
     set(c_, m, n, ldc);
   }
 
@@ -80,19 +79,19 @@ class Product {
 };
 
 /// What cuBLAS takes for the product that blocks of 128 × 128 suit best; asked once a GPU.
-std::optional<cublasLtMatmulAlgo_t> algorithm_of_large(CudaStream& stream) {
+std::optional<cublasLtMatmulAlgo_t> algorithm_of_large(CudaStream& stream, cublasOperation_t op_b) {
   static std::mutex mutex;
-  static std::map<int, std::optional<cublasLtMatmulAlgo_t>> known;
+  static std::map<std::pair<int, cublasOperation_t>, std::optional<cublasLtMatmulAlgo_t>> known;
   int gpu = 0;
   require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
   const std::lock_guard lock(mutex);
-  const auto at = known.find(gpu);
+  const auto at = known.find({gpu, op_b});
   if (at != known.end()) return at->second;
   constexpr std::int64_t kOrder = 16384;
-  Product product(kOrder, kOrder, kOrder / 2, kOrder, kOrder, kOrder);
+  Product product(op_b, kOrder, kOrder, kOrder / 2, kOrder, kOrder, kOrder);
   // A handle of cuBLAS is one of cuBLASLt too (cuBLAS manual, cublasLtHandle_t).
   const auto found = product.algorithm(reinterpret_cast<cublasLtHandle_t>(stream.blas()));
-  known.emplace(gpu, found);
+  known.emplace(std::pair(gpu, op_b), found);
   return found;
 }
 
@@ -103,14 +102,15 @@ bool aligned(MatrixView<const double> x) {
 
 }  // namespace
 
-bool gemm_minus_large(CudaStream& stream, std::int64_t k, MatrixView<const double> a,
-                      MatrixView<const double> b, MatrixView<double> c) {
+bool gemm_minus_large(CudaStream& stream, cublasOperation_t op_b, std::int64_t k,
+                      MatrixView<const double> a, MatrixView<const double> b,
+                      MatrixView<double> c) {
   const auto blocks = [](std::int64_t extent) { return (extent + kBlock - 1) / kBlock; };
   if (k == 0 || blocks(c.rows) * blocks(c.cols) < kBlocksMin) return false;
   if (!aligned(a) || !aligned(b) || !aligned({c.data, c.rows, c.cols, c.ld})) return false;
-  const auto algorithm = algorithm_of_large(stream);
+  const auto algorithm = algorithm_of_large(stream, op_b);
   if (!algorithm) return false;
-  Product product(c.rows, c.cols, k, a.ld, b.ld, c.ld);
+  Product product(op_b, c.rows, c.cols, k, a.ld, b.ld, c.ld);
   const cublasStatus_t status = product.subtract(stream, *algorithm, a.data, b.data, c.data);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
   require_blas(status, "cublasLtMatmul");

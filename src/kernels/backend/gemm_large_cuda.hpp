@@ -10,10 +10,11 @@
 
 namespace strata::blas {
 
-/// C ← C − A·Bᵀ, A rows × k, if C is large enough to fill the GPU with blocks of 128 × 128 and all
-/// are aligned to 16 bytes, columns too. Returns false, and does nothing, if not. The algorithm
-/// follows from the GPU and the version of cuBLAS, not from the operands. Throws Error{device}.
-bool gemm_minus_large(CudaStream& stream, std::int64_t k, MatrixView<const double> a,
-                      MatrixView<const double> b, MatrixView<double> c);
+/// C ← C − A·op(B), A rows × k, op(B) B or Bᵀ, if C is large enough to fill the GPU with blocks of
+/// 128 × 128 and all are aligned to 16 bytes, columns too. Returns false, and does nothing, if not.
+/// The algorithm follows from the GPU and the version of cuBLAS, not from the operands. Throws
+/// Error{device}.
+bool gemm_minus_large(CudaStream& stream, cublasOperation_t op_b, std::int64_t k,
+                      MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
 
 }  // namespace strata::blas

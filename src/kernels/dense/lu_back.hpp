@@ -28,5 +28,7 @@ template <class T>
 void lu_back_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
 void lu_back_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
+void lu_back_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -38,5 +38,7 @@ void lu_update_reference(Queue& queue, const KernelCalls& calls,
                          const KernelParameters& parameters);
 template <class T>
 void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
+void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

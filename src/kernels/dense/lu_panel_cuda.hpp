@@ -1,0 +1,29 @@
+#pragma once
+// A panel of LU with partial pivoting in one launch.
+//
+// Contract: a (m × b, m >= b) is the panel from the row of its diagonal on; b at most
+// kPanelColumns, m at most rows_max<T>(). Row exchanges are done within these b columns; pivots[j]
+// = base + the row of the panel that was exchanged with row j. The bits do not depend on m, nor on
+// what else the GPU does. Only for *_cuda.cu.
+
+#include "device/device_cuda.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata::lu_cuda {
+
+inline constexpr std::int64_t kPanelColumns = 256;
+
+/// The tallest panel that the current GPU can hold in its registers.
+template <class T>
+[[nodiscard]] std::int64_t rows_max();
+
+/// What the panels of one factorization need beside the matrix, all zeros before the first.
+[[nodiscard]] std::int64_t panel_scratch_bytes();
+
+/// `number` counts the panels that were given this scratch since it was zeroed. Throws
+/// Error{device}, for a panel that is too tall, too.
+template <class T>
+void factor_panel(const CudaStream& stream, MatrixView<T> a, std::int64_t* pivots,
+                  std::int64_t base, void* scratch, int number);
+
+}  // namespace strata::lu_cuda
