@@ -36,7 +36,7 @@ endfunction()
 # it, and the linker keeps the first: without this the libraries, which are optimized, would run the program's slow ones.
 function(strata_link_libraries_first target)
   strata_libraries_of(${target} libraries)
-  list(FILTER libraries EXCLUDE REGEX "^strata_verbs$") # not optimized either
+  list(FILTER libraries EXCLUDE REGEX "^strata_(verbs|bench)$") # not optimized either
   list(TRANSFORM libraries REPLACE ".+" "$<TARGET_FILE:\\0>")
   list(JOIN libraries " " libraries)
   target_link_options(${target} PRIVATE "SHELL:-Wl,--whole-archive ${libraries} -Wl,--no-whole-archive")

@@ -19,6 +19,7 @@
 #include "tests/cholesky/policies.hpp"
 #include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -144,11 +145,13 @@ TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy
   run_in_order(covariance_product(one.problem), test::backend_of(backend), *expected_store,
                one.run_options());
   const Matrix<double> expected = product_of(*expected_store, one);
+  test::Thinned thinned(5);
   for (const auto& [tile, column_tile] : {std::pair{100, 512}, {77, 1024}, {600, 512}}) {
     const CovarianceProductCase c(600, tile, column_tile, 3, devices);
     const std::int64_t least = smallest_budget_bytes(covariance_product(c.problem));
     for (const std::int64_t budget : {least, least + 2500, 3 * least, 1_MiB}) {
       for (const Policy policy : kPolicies) {
+        if (thinned.skips()) continue;
         Options options;
         options.devices = text;
         options.device_memory_bytes = budget;

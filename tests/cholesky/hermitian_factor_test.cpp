@@ -17,6 +17,7 @@
 #include "strata/cholesky.hpp"
 #include "strata/error.hpp"
 #include "tests/cholesky/hermitian_systems.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/hermitian_oracle.hpp"
 #include "tests/support/nan.hpp"
 #include "tests/support/problems.hpp"
@@ -106,6 +107,7 @@ using ComplexTypes = ::testing::Types<Complex128, Complex64>;
 TYPED_TEST_SUITE(ComplexCholesky, ComplexTypes);
 
 TYPED_TEST(ComplexCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetPolicyAndDevices) {
+  test::Thinned thinned(5);
   constexpr std::int64_t kTile = 24;
   for (const std::int64_t n : {0, 1, 2, 23, 24, 25, 79, 193}) {
     std::vector<TypeParam> of_one;
@@ -118,8 +120,9 @@ TYPED_TEST(ComplexCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetPoli
       const std::int64_t slot = 2 * 256 + kTile * kTile * std::int64_t{sizeof(TypeParam)};
       for (const Policy policy :
            {Policy::sync, Policy::async, Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
-        for (const std::int64_t more : {0, 1, 5})
-          c.expect_same(expected, smallest + more * slot, policy);
+        for (const std::int64_t more : {0, 1, 5}) {
+          if (!thinned.skips()) c.expect_same(expected, smallest + more * slot, policy);
+        }
       }
       c.expect_same(expected, std::int64_t{1} << 24, Policy::opt);
     }

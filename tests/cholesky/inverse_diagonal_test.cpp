@@ -16,6 +16,7 @@
 #include "tests/cholesky/policies.hpp"
 #include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -106,6 +107,7 @@ TEST_P(InverseDiagonalRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy
   const auto& [backend, devices, linked] = GetParam();
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
+  test::Thinned thinned(5);
   for (const std::int64_t first : {0, 24}) {
     const InverseDiagonalCase c(100, 16, first, 41, 8, devices);
     const Schedule schedule = inverse_diagonal(c.problem);
@@ -115,6 +117,7 @@ TEST_P(InverseDiagonalRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy
     const std::int64_t least = smallest_budget_bytes(schedule);
     for (const std::int64_t budget : {least, least + 5000, 3 * least, 1_MiB}) {
       for (const Policy policy : kPolicies) {
+        if (thinned.skips()) continue;
         Options options;
         options.devices = text;
         options.device_memory_bytes = budget;

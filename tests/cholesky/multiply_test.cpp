@@ -16,6 +16,7 @@
 #include "tests/cholesky/policies.hpp"
 #include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/gaussian.hpp"
 #include "tests/support/problems.hpp"
 
@@ -102,8 +103,10 @@ void expect_bits_of_the_schedule_in_order(Sweep sweep, const std::string& backen
   run_in_order(schedule, test::backend_of(backend), *expected_store, {});
   const std::vector<double> expected = product_of(*expected_store);
   const std::int64_t least = smallest_budget_bytes(schedule);
+  test::Thinned thinned(5);
   for (const std::int64_t budget : {least, least + 5000, 3 * least, 1_MiB}) {
     for (const Policy policy : kPolicies) {
+      if (thinned.skips()) continue;
       Options options;
       options.devices = text;
       options.device_memory_bytes = budget;

@@ -15,6 +15,7 @@
 #include "tests/cholesky/policies.hpp"
 #include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -140,8 +141,10 @@ TEST_P(WhitenedSumsRun, HaveTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) 
                c.run_options());
   const std::vector<double> expected = sums_of(*expected_store);
   const std::int64_t least = smallest_budget_bytes(whitened_sums(c.problem));
+  test::Thinned thinned(5);
   for (const std::int64_t budget : {least, least + 5000, 3 * least, 1_MiB}) {
     for (const Policy policy : kPolicies) {
+      if (thinned.skips()) continue;
       Options options;
       options.devices = text;
       options.device_memory_bytes = budget;

@@ -19,8 +19,8 @@ class SolveColumnsOnGpuTest : public KernelTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SolveColumnsOnGpuTest);
 INSTANTIATE_TEST_SUITE_P(Gpu, SolveColumnsOnGpuTest, ::testing::ValuesIn(on_gpus()), name_of);
 
-constexpr std::uint32_t kVariants[] = {0, kTransposeL};
-constexpr std::int64_t kColumns[] = {1, 2, 4, 5, 7, 32, 33, 64, 65};
+constexpr std::uint32_t kColumnVariants[] = {0, kTransposeL};
+constexpr std::int64_t kSolvedColumns[] = {1, 2, 4, 5, 7, 32, 33, 64, 65};
 
 /// The products of exact_factor, or its transpose, with small integers, by sums along the columns:
 /// all rows of a column of the factor are alike.
@@ -58,8 +58,8 @@ TEST_P(SolveColumnsTest, UndoProductsOfEveryOrder) {
     using T = typename decltype(type)::type;
     for (const std::int64_t n : {1, 2, 9, 63, 64, 65, 127, 200, 1000, 2047}) {
       const auto l = lower_only(Matrix<T>(n, n, n % 3, exact_factor));
-      for (const std::uint32_t variant : kVariants) {
-        for (const std::int64_t cols : kColumns) {
+      for (const std::uint32_t variant : kColumnVariants) {
+        for (const std::int64_t cols : kSolvedColumns) {
           if (n > 1000 && cols != 1 && cols != 33) continue;
           const auto x = integers<T>(n, cols);
           auto b = exact_product(variant, x);
@@ -77,7 +77,7 @@ TEST_P(SolveColumnsTest, AgreeWithReference) {
     Runner reference(reference_backend());
     for (const std::int64_t n : {65, 130, 511}) {
       const auto l = factor_of<T>(n, 1);
-      for (const std::uint32_t variant : kVariants) {
+      for (const std::uint32_t variant : kColumnVariants) {
         for (const std::int64_t cols : {1, 2, 7, 32, 33}) {
           auto here = Matrix<T>(n, cols, 0, [](auto i, auto j) { return uniform(3, i, j); });
           auto there = here;
@@ -97,7 +97,7 @@ TEST_P(SolveColumnsTest, AgreeWithReference) {
 TEST_P(SolveColumnsTest, NothingToSolve) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kColumnVariants) {
       const auto l = factor_of<T>(5, 2);
       Matrix<T> none(5, 0);
       runner.run(trsm, none, {l}, variant);
@@ -119,7 +119,7 @@ TEST_P(SolveColumnsOnGpuTest, BitsOfAColumnAreItsOwn) {
     using T = typename decltype(type)::type;
     for (const std::int64_t n : {65, 777}) {
       const auto l = factor_of<T>(n, 1);
-      for (const std::uint32_t variant : kVariants) {
+      for (const std::uint32_t variant : kColumnVariants) {
         const Matrix<T> b(n, 64, 0, [](auto i, auto j) { return uniform(3, i, j); });
         auto all = b;
         runner.run(trsm, all, {l}, variant);
@@ -147,7 +147,7 @@ TEST_P(SolveColumnsOnGpuTest, PivotsWithoutAReciprocal) {
     // A tiny row of op(L) is one of B too, and changes nothing in X; its pivot has no reciprocal.
     const int tiny = sizeof(T) == 8 ? -1060 : -140;
     const std::int64_t n = 130;
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kColumnVariants) {
       for (const std::int64_t row : {0, 40, 100, 129}) {
         const auto scaled = [&](std::int64_t i, double value) {
           return i == row ? std::ldexp(value, tiny) : value;
@@ -171,7 +171,7 @@ TEST_P(SolveColumnsOnGpuTest, EveryNaNReachesItsColumnAlone) {
     using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
     const std::int64_t n = 200;
     const auto l = lower_only(Matrix<T>(n, n, 0, exact_factor));
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kColumnVariants) {
       const auto x = integers<T>(n, 6);
       auto b = exact_product(variant, x);
       b(70, 3) = std::bit_cast<T>(~Bits{0});  // what a message that was not sent looks like

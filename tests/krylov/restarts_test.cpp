@@ -13,6 +13,7 @@
 #include "strata/krylov.hpp"
 #include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -97,9 +98,11 @@ bool any_is(const GmresInfo& info, const std::string& what) {
 TEST_F(Restarts, OfAutoAreWithinOneOfThoseOfGmresForEveryBlockAndBasis) {
   const std::int64_t expected = by(with(1, 60, QrMethod::cgs2)).restarts;
   ASSERT_GE(expected, 2);  // else the bases of Ritz values would not be used
+  test::Thinned thinned(1, 5);
   for (const KrylovBasis basis :
        {KrylovBasis::monomial, KrylovBasis::newton, KrylovBasis::chebyshev}) {
     for (const std::int64_t s : {5, 10, 15, 20, 25, 30}) {
+      if (thinned.skips()) continue;
       const GmresInfo info = by(with(s, 60, QrMethod::automatic, basis));
       EXPECT_LE(info.restarts, expected + 1) << s << " " << to_string(basis);
       std::int64_t widest = 0;
@@ -117,6 +120,7 @@ TEST_F(Restarts, OfAutoAreWithinOneOfThoseOfGmresForEveryBlockAndBasis) {
 TEST(RestartsOfRealMatrices, OfAutoAreWithinOneOfThoseOfGmres) {
   const auto folder = std::filesystem::path(STRATA_SOURCE_DIR) / "../shared/data/sparse";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  test::Thinned thinned(1, 2);
   for (const std::string name :
        {"Trefethen_2000", "bcsstk16", "torus3D_pose_laplacian", "mdual_laplacian"}) {
     const SparseMatrix a = read_mtx(folder / (std::string(name) + ".mtx.gz")).to_sparse();
@@ -133,6 +137,7 @@ TEST(RestartsOfRealMatrices, OfAutoAreWithinOneOfThoseOfGmres) {
          {KrylovBasis::newton, KrylovBasis::monomial, KrylovBasis::chebyshev}) {
       for (const std::int64_t s : {5, 15, 30}) {
         if (a.rows > 100'000 && s < 30 && basis != KrylovBasis::newton) continue;  // seconds each
+        if (thinned.skips()) continue;
         EXPECT_LE(by(s, QrMethod::automatic, basis), expected + 1)
             << name << ", s = " << s << ", " << to_string(basis);
       }

@@ -10,6 +10,7 @@
 #include "qr/pass_executor.hpp"
 #include "strata/error.hpp"
 #include "tests/qr/factored.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/device_memory.hpp"
 
 namespace strata {
@@ -149,6 +150,7 @@ TEST_P(QrInPlace, SumsByDigitsHaveTheBitsOfQr) {
                              {300, 65}}) {
     const Tall v = test::with_condition(m, n, 1e9, 90 + static_cast<std::uint64_t>(m));
     for (const QrMethod method : {QrMethod::automatic, QrMethod::cholqr_wide2}) {
+      if (test::kSanitized && (method == QrMethod::automatic) != (n % 5 == 0)) continue;
       QrOptions by_digits = options(method);
       by_digits.run.wide_sums = WideSums::digits;
       expect_bits_of_qr(v, by_digits);

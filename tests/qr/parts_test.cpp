@@ -222,6 +222,7 @@ TEST_P(QrInParts, EveryMethodHasTheBitsOfTheWhole) {
 
 TEST_P(QrInParts, AnyColumnsConditionAndCutHaveTheBitsOfTheWhole) {
   for (const std::int64_t n : {1, 5, 20}) {
+    if (test::kSanitized && n == 5) continue;
     const std::int64_t multiple = qr_part_multiple(n);
     const std::int64_t rest = n == 1 ? 100 : multiple - 1;
     const Tall v = n == 1 ? test::random_tall(2 * multiple + rest, n, 7)

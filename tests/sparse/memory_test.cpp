@@ -212,7 +212,8 @@ TEST(SparseMemory, InversesOfWideFronts) {
                                        {"chains and a hub of 300", arrow(200, 300, true)}};
   bool tiles = false;
   for (const test::Family& shape : list) {
-    if (test::kSanitized && &shape == list.data()) continue;  // the hub is dense too
+    // The hub is dense too, and the chains beside one are a band.
+    if (test::kSanitized && (&shape == list.data() || &shape == &list[2])) continue;
     const SparseMatrix a = test::with_values(shape.matrix, 77);
     const DenseOracle oracle(test::dense_of(a), a.rows);
     tiles = !tiles;

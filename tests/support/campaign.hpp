@@ -20,4 +20,19 @@ inline std::uint64_t campaign(std::uint64_t all, std::uint64_t some, std::uint64
   return std::getenv("STRATA_EXHAUSTIVE") != nullptr ? all : some;
 }
 
+/// Nested loops go through the first of their combinations and every `sanitized`-th with
+/// a sanitizer and every `released`-th without; all without one if STRATA_EXHAUSTIVE is set. A
+/// number without a common factor with the lengths of the loops leaves out no value of any.
+class Thinned {
+ public:
+  explicit Thinned(std::uint64_t sanitized, std::uint64_t released = 1)
+      : every_(campaign(1, released, sanitized)) {}
+  /// Once for each combination.
+  [[nodiscard]] bool skips() { return count_++ % every_ != 0; }
+
+ private:
+  std::uint64_t every_;
+  std::uint64_t count_ = 0;
+};
+
 }  // namespace strata::test
