@@ -145,7 +145,7 @@ TEST(ScrambleRun, IsBitIdenticalToTheScheduleInOrderAndGoesOnFromWhatIsThere) {
   const ScrambleBackend emulated(pinned);
   std::map<int, DeviceSet> sets;
   Totals totals;
-  const std::uint64_t cases = test::campaign(1000, 400, 80);
+  const std::uint64_t cases = test::campaign(1000, 1000, 80);
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const int count = scramble_pair(seed).first.devices;
     if (count > 4) {

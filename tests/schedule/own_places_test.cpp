@@ -78,7 +78,7 @@ std::uint64_t seeds(std::uint64_t plain, std::uint64_t sanitized) {
 }
 
 TEST(OwnPlaces, PlansAreProvenInAnyBudget) {
-  for (std::uint64_t seed = 0; seed < test::campaign(60, 30, 2); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::campaign(60, 60, 2); ++seed) {
     const Schedule schedule = scattered(seed);
     Dice dice(seed + 1'000'000);
     const std::int64_t least = smallest_budget_bytes(schedule);
