@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "cholesky/device_probes.hpp"
 #include "cholesky/mixed_factor.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "session/report.hpp"
@@ -110,6 +111,13 @@ RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<doub
   require(state_->has_parameters, ErrorKind::misuse, "cholesky",
           "the covariance of {} points has no parameters before it is factored", n());
   return state_->factor().multiply_covariance({state_->points.data(), &state_->parameters, v, y});
+}
+
+std::unique_ptr<DeviceProbes> CovarianceSolver::probes(const ProbeOptions& options) {
+  require(state_->has_parameters, ErrorKind::misuse, "cholesky",
+          "the covariance of {} points has no parameters before it is factored", n());
+  return std::make_unique<DeviceProbes>(state_->factor(), state_->points.data(), state_->parameters,
+                                        options);
 }
 
 RunReport CovarianceSolver::multiply_lower(MatrixView<double> b) {

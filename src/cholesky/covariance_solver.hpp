@@ -14,6 +14,9 @@
 
 namespace strata {
 
+class DeviceProbes;
+struct ProbeOptions;
+
 class CovarianceSolver {
  public:
   /// `points`: n × d coordinates (d >= 1), copied. Throws Error{memory, device} if the problem
@@ -53,6 +56,10 @@ class CovarianceSolver {
   /// (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.5). Throws
   /// Error{misuse} if the shapes do not fit or `factor` was never called.
   RunReport multiply(MatrixView<const double> v, MatrixView<double> y);
+  /// The vectors by which estimate_log_determinant() says how far the log-determinant of the factor
+  /// is from that of Σ; on the devices, and beside this solver, whose factor is not to be made
+  /// again before they are gone. Throws Error{misuse} unless the last factorization succeeded.
+  [[nodiscard]] std::unique_ptr<DeviceProbes> probes(const ProbeOptions& options);
 
   /// For W = L⁻¹·C, with C_ij = c(points_i, targets_j) without nugget, targets m × d and R n × q:
   /// products ← Wᵀ·R (m × q) and squares_j ← Σ_i W_ij² (m of them). Neither C nor W comes into host

@@ -7,25 +7,21 @@
 // Matrix Anal. Appl. 38, 2017, algorithm 1). Here G is near I, and log|Σ| − log|M| may be 1e-10
 // where n is a million: so Lanczos is run on E = G − I, whose products are G·v − v, and f is log(1
 // + t). What rounding does then has the size of the rounding of E·v, not that of n·log 1. The basis
-// is orthogonalized twice against all of itself, since few steps are taken. Signs, and not normal
-// vectors: the variance of vᵀF·v is then 2·Σ_{i≠j} F_ij², without the diagonal (Avron, Toledo,
-// "Randomized algorithms for estimating the trace", J. ACM 58, 2011), which is what a systematic
-// error of a factor shows up in.
+// is orthogonalized twice against all of itself, since few steps are taken (ProbeVectors). Signs,
+// and not normal vectors: the variance of vᵀF·v is then 2·Σ_{i≠j} F_ij², without the diagonal
+// (Avron, Toledo, "Randomized algorithms for estimating the trace", J. ACM 58, 2011), which is what
+// a systematic error of a factor shows up in.
 
 #include "cholesky/log_determinant.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <span>
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
-#include "base/random.hpp"
-#include "base/work_crew.hpp"
 #include "cholesky/tridiagonal.hpp"
-#include "device/device_host.hpp"
 
 namespace strata {
 namespace {
@@ -47,23 +43,23 @@ Sample sample_of(std::span<const double> values) {
 
 class Lanczos {
  public:
-  Lanczos(std::int64_t n, const WhitenedOperators& operators, const ProbeOptions& options)
-      : n_(n),
-        operators_(operators),
+  Lanczos(ProbeVectors& vectors, const ProbeOptions& options)
+      : n_(vectors.n()),
+        vectors_(vectors),
         options_(options),
-        lanes_(static_cast<std::size_t>(options.probes)),
-        work_(n, options.probes),
-        crew_(describe_host().compute_queues - 1) {}
+        lanes_(static_cast<std::size_t>(options.probes)) {}
 
   LogDeterminantCorrection run() {
-    begin();
     LogDeterminantCorrection out;
     out.probes = options_.probes;
+    std::vector<double> norms;
     while (!out.converged && out.steps < options_.steps_max) {
-      step(out.steps);
-      if (out.steps == 0) out.rounding = asymmetry();
-      orthogonalize();
+      const ProbeSums sums = vectors_.step(norms);
+      if (out.steps == 0) out.rounding = asymmetry(sums);
       ++out.steps;
+      norms.clear();
+      for (std::size_t j = 0; j < lanes_.size(); ++j)
+        norms.push_back(extend(lanes_[j], sums.shares[j], std::sqrt(sums.squares[j])));
       estimate(out);
       if (std::isnan(out.correction)) break;
     }
@@ -77,81 +73,28 @@ class Lanczos {
     std::vector<double> off{};
   };
 
-  [[nodiscard]] Lane& lane(std::int64_t j) { return lanes_[static_cast<std::size_t>(j)]; }
-  [[nodiscard]] std::int64_t probes() const noexcept { return options_.probes; }
-
-  /// Signs over √n.
-  void begin() {
-    DenseBlock& first = basis_.emplace_back(n_, probes());
-    const double size = 1 / std::sqrt(static_cast<double>(n_));
-    crew_.share(probes(), [&](std::int64_t j) {
-      for (std::int64_t i = 0; i < n_; ++i) {
-        const std::uint64_t bits =
-            random_bits(options_.seed, static_cast<std::uint64_t>(j * n_ + i));
-        first.column(j)[i] = (bits >> 63) != 0 ? size : -size;
-      }
-    });
-  }
-
-  /// work ← E·(the newest vectors).
-  void step(int k) {
-    const DenseBlock& newest = basis_[static_cast<std::size_t>(k)];
-    DenseBlock whitened = newest;
-    operators_.backward(whitened.view());
-    operators_.product(whitened.view(), work_.view());
-    operators_.forward(work_.view());
-    crew_.share(probes(), [&](std::int64_t j) {
-      for (std::int64_t i = 0; i < n_; ++i) work_.column(j)[i] -= newest.column(j)[i];
-    });
-  }
-
-  /// Asymmetry from the products with the probes, in pairs of neighbours: all pairs would say
-  /// little more, and with many rows take longer than a product.
-  [[nodiscard]] double asymmetry() {
-    const DenseBlock& first = basis_.front();
+  /// From the products with the probes, in pairs of neighbours: all pairs would say little more.
+  [[nodiscard]] double asymmetry(const ProbeSums& sums) const {
     const auto n = static_cast<double>(n_);
-    std::vector<double> squares(static_cast<std::size_t>(probes() - 1));
-    crew_.share(probes() - 1, [&](std::int64_t j) {
-      const std::int64_t i = j + 1;
-      const double difference = n * (accurate_dot(n_, first.column(i), work_.column(j)) -
-                                     accurate_dot(n_, first.column(j), work_.column(i)));
-      squares[static_cast<std::size_t>(j)] = difference * difference / 2;
-    });
-    const double sum = std::accumulate(squares.begin(), squares.end(), 0.0);
-    return std::sqrt(sum / static_cast<double>(probes() - 1));
-  }
-
-  /// The next vector of each basis, and its row of the tridiagonal matrix.
-  void orthogonalize() {
-    DenseBlock next(n_, probes());
-    crew_.share(probes(), [&](std::int64_t j) {
-      if (!lane(j).closed) orthogonalize(j, next.column(j));
-    });
-    basis_.push_back(std::move(next));
-  }
-
-  void orthogonalize(std::int64_t j, double* next) {
-    const std::size_t k = basis_.size();
-    Lane& l = lane(j);
-    double* w = work_.column(j);
-    l.diagonal.push_back(0);
-    for (int pass = 0; pass < 2; ++pass) {
-      // In the first pass the newest vector's share is the diagonal element; what the second one
-      // finds is rounding.
-      for (std::size_t b = k; b-- > 0;) {
-        const double share = dot(n_, basis_[b].column(j), w);
-        add_scaled(n_, -share, basis_[b].column(j), w);
-        if (b + 1 == k) l.diagonal.back() += share;
-      }
+    double square = 0;
+    for (std::size_t pair = 0; pair < sums.above.size(); ++pair) {
+      const double difference = n * (sums.above[pair] - sums.below[pair]);
+      square += difference * difference / 2;
     }
-    const double norm = std::sqrt(dot(n_, w, w));
-    double size = norm;
-    for (const double d : l.diagonal) size = std::max(size, std::abs(d));
-    for (const double o : l.off) size = std::max(size, o);
-    l.closed = norm <= 8 * kUnitRoundoff * size || static_cast<std::int64_t>(k) == n_;
-    if (l.closed) return;
-    l.off.push_back(norm);
-    std::transform(w, w + n_, next, [=](double element) { return element / norm; });
+    return std::sqrt(square / static_cast<double>(sums.above.size()));
+  }
+
+  /// A row of the tridiagonal matrix; says by what the next vector is to be divided.
+  [[nodiscard]] double extend(Lane& l, double share, double norm) const {
+    if (!l.closed) {
+      l.diagonal.push_back(share);
+      double size = norm;
+      for (const double d : l.diagonal) size = std::max(size, std::abs(d));
+      for (const double o : l.off) size = std::max(size, o);
+      l.closed = norm <= 8 * kUnitRoundoff * size || std::ssize(l.diagonal) == n_;
+      if (!l.closed) l.off.push_back(norm);
+    }
+    return l.closed ? std::numeric_limits<double>::infinity() : norm;
   }
 
   void estimate(LogDeterminantCorrection& out) {
@@ -195,25 +138,21 @@ class Lanczos {
   }
 
   std::int64_t n_;
-  const WhitenedOperators& operators_;
+  ProbeVectors& vectors_;
   const ProbeOptions& options_;
   std::vector<Lane> lanes_;
-  std::vector<DenseBlock> basis_;
-  DenseBlock work_;
-  WorkCrew crew_;  // each has whole columns, so that sums are the same on any number of threads
 };
 
 }  // namespace
 
-LogDeterminantCorrection estimate_log_determinant(std::int64_t n,
-                                                  const WhitenedOperators& operators,
+LogDeterminantCorrection estimate_log_determinant(ProbeVectors& vectors,
                                                   const ProbeOptions& options) {
   require(options.probes >= 2, ErrorKind::misuse, "log_determinant",
           "{} probes have no spread: at least 2", options.probes);
   require(options.steps_max >= 1, ErrorKind::misuse, "log_determinant",
           "{} steps of Lanczos estimate nothing", options.steps_max);
-  require(n >= 0, ErrorKind::misuse, "log_determinant", "an order of {}", n);
-  if (n > 0) return Lanczos(n, operators, options).run();
+  require(vectors.n() >= 0, ErrorKind::misuse, "log_determinant", "an order of {}", vectors.n());
+  if (vectors.n() > 0) return Lanczos(vectors, options).run();
   LogDeterminantCorrection none;
   none.probes = options.probes;
   none.converged = true;

@@ -4,29 +4,53 @@
 //
 // Contract: with M = L̃·L̃ᵀ and G = L̃⁻¹·Σ·L̃⁻ᵀ, log|Σ| − log|M| = tr log G, and the
 // Kullback-Leibler divergence of N(0, M) from N(0, Σ), KL(N(0, Σ) ‖ N(0, M)), is
-// ½·tr(G − I − log G). Neither G nor Σ exists; three operators on blocks of columns stand for them.
-// Everything here is an estimate: the standard error is measured among the probes, no bound is
-// proven. Equal inputs, operators and seeds give equal results. Host code, in the calling thread.
+// ½·tr(G − I − log G). Neither G nor Σ exists; what multiplies by them keeps the vectors, too, on
+// the devices as a rule (device_probes.hpp), and tells sums alone. Everything here is an estimate:
+// the standard error is measured among the probes, no bound is proven. Equal inputs and seeds give
+// equal results.
 
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "cholesky/dense_block.hpp"
+#include "base/random.hpp"
 
 namespace strata {
-
-/// What stands for G.
-struct WhitenedOperators {
-  BlockOperator product;  ///< Y ← Σ·V
-  BlockSolver forward;    ///< B ← L̃⁻¹·B
-  BlockSolver backward;   ///< B ← L̃⁻ᵀ·B
-};
 
 struct ProbeOptions {
   int probes = 32;  ///< at least 2; a block has so many columns, and each step keeps one block
   std::uint64_t seed = 1;
   int steps_max = 40;  ///< of Lanczos, each one product, one forward and one backward sweep
 };
+
+/// What a step of Lanczos tells of each probe.
+struct ProbeSums {
+  std::vector<double> shares;   ///< the newest vector times E times itself: the diagonal element
+  std::vector<double> squares;  ///< of the norm of what is left of E times it
+  /// In the first step: v_{j+1}ᵀ·E·v_j and v_jᵀ·E·v_{j+1} of neighbours; those of some pairs at
+  /// least, one behind the other.
+  std::vector<double> above{};
+  std::vector<double> below{};
+};
+
+/// The bases of Lanczos with E = G − I, one for each probe, wherever their vectors are.
+class ProbeVectors {
+ public:
+  virtual ~ProbeVectors() = default;
+  [[nodiscard]] virtual std::int64_t n() const = 0;
+  /// The newest vector of each basis is, in the first step, the probe: sign_of() over √n; later
+  /// what the step before left, over a norm (∞: a basis that is whole already, whose vector is
+  /// zeros). Multiplies them by E and subtracts from the products what each basis has of them, its
+  /// vectors from the newest to the first, twice over.
+  [[nodiscard]] virtual ProbeSums step(std::span<const double> norms) = 0;
+};
+
+/// Element i of probe j of order n, which is a sign.
+[[nodiscard]] inline double sign_of(std::uint64_t seed, std::int64_t n, std::int64_t i,
+                                    std::int64_t j) {
+  return (random_bits(seed, static_cast<std::uint64_t>(j * n + i)) >> 63) != 0 ? 1.0 : -1.0;
+}
 
 struct LogDeterminantCorrection {
   /// Estimate of log|Σ| − log|L̃·L̃ᵀ|; NaN if a Ritz value of G was not positive.
@@ -68,10 +92,9 @@ struct LogDeterminantCorrection {
   }
 };
 
-/// By stochastic Lanczos quadrature for matrices of order n. Throws Error{misuse} for fewer than 2
-/// probes or less than 1 step, and what the operators throw.
-[[nodiscard]] LogDeterminantCorrection estimate_log_determinant(std::int64_t n,
-                                                                const WhitenedOperators& operators,
+/// By stochastic Lanczos quadrature. Throws Error{misuse} for fewer than 2 probes, less than 1 step
+/// or a negative order, and what a step throws.
+[[nodiscard]] LogDeterminantCorrection estimate_log_determinant(ProbeVectors& vectors,
                                                                 const ProbeOptions& options = {});
 
 /// t − log(1 + t) for t > −1, to a few units of rounding also where it is about t²/2; NaN below.

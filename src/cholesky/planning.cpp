@@ -191,10 +191,10 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
   return plan_candidates(same, machine, {.policy = policy}, std::move(homes));
 }
 
-HomeModel homes_beside(const FamilyHome& tiles) {
-  // As many as any of the schedules has; what is said of families that are not there is not read.
+HomeModel homes_beside(const FamilyHome& tiles, int families) {
+  // As many as most of the schedules have; what is said of families that are not there is not read.
   HomeModel homes;
-  homes.families.assign(1 + whitened::kSquares,
+  homes.families.assign(static_cast<std::size_t>(std::max(families, 1 + whitened::kSquares)),
                         {.pinning = HostPinning::never, .from_source = true});
   homes.families[kMatrixFamily] = tiles;
   return homes;

@@ -65,7 +65,8 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 
 /// Where the blocks of a factorization, or of what uses a factor, rest: the tiles, family 0, in
 /// `tiles`; all others in pageable memory, and what is not computed comes from the caller's.
-[[nodiscard]] HomeModel homes_beside(const FamilyHome& tiles);
+/// `families`: of the schedule, where they are many.
+[[nodiscard]] HomeModel homes_beside(const FamilyHome& tiles, int families = 0);
 
 /// SolveProblem::products_at_once for this machine: right-looking where GPUs keep all of L and X,
 /// whose tasks are then launches of many products.

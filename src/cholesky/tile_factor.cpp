@@ -118,9 +118,14 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
     scales_ = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent(),
                longest_sum(map.asked().accuracy)};
   }
-  session_.set_home([tiles = tiles_](const BlockTable& of) {
-    std::vector<std::shared_ptr<FamilyMemory>> families(static_cast<std::size_t>(of.families()));
-    families[kMatrixFamily] = tiles;
+  homes_ = std::make_shared<std::map<std::uint64_t, std::shared_ptr<FamilyMemory>>>();
+  keep(problem_.factor_identity, tiles_);
+  session_.set_home([homes = homes_](const BlockTable& of) {
+    std::vector<std::shared_ptr<FamilyMemory>> families;
+    for (int f = 0; f < of.families(); ++f) {
+      const auto found = homes->find(of.family(f).identity);
+      families.push_back(found == homes->end() ? nullptr : found->second);
+    }
     return std::make_unique<MemoryStore>(of, std::move(families));
   });
   place_near(session_.devices(), problem_, blocks, *tiles_);
@@ -272,9 +277,9 @@ void TileFactor::run_use(std::int64_t floor_bytes, std::shared_ptr<const Schedul
                      .floor_bytes = floor_bytes,
                      .host_bytes = factor.host_bytes,
                      .in_core = factor.in_core};
+  const HomeModel home_model = homes_beside(home_of_tiles(), schedule->blocks.families());
   run_keeping_factor([&] {
-    (void)session_.run({std::move(schedule), std::move(figures), homes_beside(home_of_tiles()),
-                        std::move(narrower)},
+    (void)session_.run({std::move(schedule), std::move(figures), home_model, std::move(narrower)},
                        store, options);
   });
 }

@@ -5,11 +5,13 @@
 // values. What a run leaves on the devices (tiles of the factor, coordinates) is where the next one
 // starts (Session). Not thread-safe.
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "cholesky/covariance_product.hpp"
+#include "cholesky/lanczos_step.hpp"
 #include "cholesky/planning.hpp"
 #include "kernels/covariance/covariance.hpp"
 #include "kernels/dense/tile_norm.hpp"
@@ -107,6 +109,24 @@ class TileFactor {
   /// Y ← Σ·V, of the covariance of these points, whether or not it was factored.
   RunReport multiply_covariance(const CovarianceTimes& operands);
 
+  /// How Lanczos is done on the devices of the factor, with so many vectors and at most so many
+  /// steps.
+  [[nodiscard]] LanczosProblem lanczos_problem(std::int64_t vectors, int steps_max) const;
+  /// Runs a step: `families` are those of `schedule` behind the factor. `narrower` as in
+  /// SessionRun.
+  RunReport step_lanczos(std::shared_ptr<const Schedule> schedule,
+                         std::shared_ptr<const Schedule> narrower,
+                         const std::vector<std::shared_ptr<FamilyMemory>>& families,
+                         const CovarianceParameters& parameters);
+  /// Where blocks that stay on the devices have their home, until they are forgotten.
+  void keep(std::uint64_t identity, std::shared_ptr<FamilyMemory> home) {
+    (*homes_)[identity] = std::move(home);
+  }
+  void forget(std::uint64_t identity) {
+    session_.devices().forget(identity);
+    homes_->erase(identity);
+  }
+
   /// L·(Lᵀ·v) in fp64, for checking a factor of any precision.
   [[nodiscard]] std::vector<double> multiply(const std::vector<double>& v);
 
@@ -150,6 +170,8 @@ class TileFactor {
   CholeskyProblem problem_;
   WhitenedProblem whitened_problem_;        ///< for which there is …
   std::shared_ptr<FamilyMemory> whitened_;  ///< … memory, if W has to leave the devices
+  /// By the identities of what may stay on the devices.
+  std::shared_ptr<std::map<std::uint64_t, std::shared_ptr<FamilyMemory>>> homes_;
   std::shared_ptr<FamilyMemory> tiles_;
   std::shared_ptr<FamilyMemory> statuses_;
   std::vector<std::shared_ptr<FamilyMemory>> mixed_;  // families of mixed_tiles.hpp, if it is mixed

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cholesky/device_probes.hpp"
+
 namespace strata {
 
 bool has_few_digits(const CovarianceSolver& solver) {
@@ -40,13 +42,10 @@ std::vector<QuadraticForm> RefinedSolver::quadratic_forms(MatrixView<const doubl
 }
 
 LogDeterminantCorrection RefinedSolver::log_determinant(const Probing& probing) {
-  const WhitenedOperators operators{
-      product(), [this](MatrixView<double> v) { (void)solver_.solve_lower(v); },
-      [this](MatrixView<double> v) { (void)solver_.solve_lower_transposed(v); }};
   ProbeOptions options;
   options.probes = probing.probes;
   options.seed = probing.seed;
-  return estimate_log_determinant(solver_.n(), operators, options);
+  return estimate_log_determinant(*solver_.probes(options), options);
 }
 
 double relative_error_of_squares(const Refinement& refinement) {

@@ -25,6 +25,7 @@
 #include "kernels/dense/trmm.hpp"
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front_cuda.hpp"
+#include "kernels/krylov/paired_cuda.hpp"
 #include "kernels/krylov/panel_cuda.hpp"
 #include "kernels/tall/gram_cuda.hpp"
 #include "kernels/tall/householder_cuda.hpp"
@@ -125,6 +126,13 @@ class CudaBackend final : public Backend {
                            .put = attempt<panel_put_cuda>,
                            .correct = attempt<panel_correct_cuda>,
                            .narrow = attempt<panel_narrow_cuda>});
+    add_kernels(kernels_, {.quotient = attempt<paired_quotient_cuda>,
+                           .start = attempt<paired_start_cuda>,
+                           .gather = attempt<paired_gather_cuda>,
+                           .excess = attempt<paired_excess_cuda>,
+                           .dots = attempt<paired_dots_cuda>,
+                           .sum = attempt<paired_sum_cuda>,
+                           .subtract = attempt<paired_subtract_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     kernels_.set(covariance_times, kCovarianceTimesElements, attempt<covariance_times_cuda>);

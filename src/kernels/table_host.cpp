@@ -21,6 +21,7 @@
 #include "kernels/dense/trmm.hpp"
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front.hpp"
+#include "kernels/krylov/paired.hpp"
 #include "kernels/krylov/panel.hpp"
 #include "kernels/tall/gram.hpp"
 #include "kernels/tall/householder.hpp"
@@ -83,6 +84,7 @@ const KernelTable& host_kernels() {
     add_sketch(kernels, sketch_host, continue_sketch_host);
     add_subtract_columns(kernels, subtract_columns_host);
     add_kernels(kernels, panel_host());
+    add_kernels(kernels, paired_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     kernels.set(covariance_times, kCovarianceTimesElements, covariance_times_host);

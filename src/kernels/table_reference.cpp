@@ -21,6 +21,7 @@
 #include "kernels/dense/trmm.hpp"
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front.hpp"
+#include "kernels/krylov/paired.hpp"
 #include "kernels/krylov/panel.hpp"
 #include "kernels/tall/gram.hpp"
 #include "kernels/tall/householder.hpp"
@@ -84,6 +85,7 @@ const KernelTable& reference_kernels() {
     add_sketch(kernels, sketch_reference, continue_sketch_reference);
     add_subtract_columns(kernels, subtract_columns_reference);
     add_kernels(kernels, panel_reference());
+    add_kernels(kernels, paired_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     kernels.set(covariance_times, kCovarianceTimesElements, covariance_times_reference);

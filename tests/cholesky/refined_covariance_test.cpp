@@ -7,6 +7,7 @@
 #include "cholesky/log_determinant.hpp"
 #include "cholesky/refinement.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/host_probes.hpp"
 #include "tests/support/perturbed_factor.hpp"
 
 namespace strata::test {

@@ -58,7 +58,8 @@ TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
 }
 
 bool is_of_panels(std::string_view name) {
-  return name == spmv.name || name.starts_with("halo_") || name.starts_with("panel_");
+  return name == spmv.name || name.starts_with("halo_") || name.starts_with("panel_") ||
+         name.starts_with("paired_");
 }
 
 TEST(Backend, HasEveryKernelInBothPrecisions) {
