@@ -19,7 +19,7 @@ namespace {
 /// Columns of right-hand sides for which devices keep room beside a factor.
 constexpr std::int64_t kRightSidesReserved = 64;
 
-/// The devices of the options; "auto" means the host where GPUs have no kernels of LU.
+/// The devices of the options; "auto" means the host where the first device has no kernels of LU.
 std::shared_ptr<DeviceSet> devices_of(const Options& options, Element precision) {
   auto devices = std::make_shared<DeviceSet>(options);
   const Elements elements{precision, Element::int64, Element::fp64};

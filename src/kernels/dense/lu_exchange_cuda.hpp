@@ -54,16 +54,26 @@ struct ClusterGroup {
   __device__ ClusterGroup(const Panel<T>&, unsigned char* shared) : slots(shared) {}
   __device__ int rank() const { return static_cast<int>(cg::this_cluster().block_rank()); }
   __device__ int size() const { return static_cast<int>(cg::this_cluster().num_blocks()); }
-  /// By a warp: `kBytes` from `stage` to slot `slot` of every block.
+  /// By a warp: `kBytes` from `stage` to slot `slot` of every block. Unrolled, a chunk of 16 bytes
+  /// a lane: all other warps wait for it.
   template <int kBytes>
-  __device__ void send(int slot, const unsigned char* stage) {
+  __device__ __forceinline__ void send(int slot, const unsigned char* stage) {
     constexpr int kChunks = kBytes / 16;
-    const cg::cluster_group cluster = cg::this_cluster();
+    static_assert(kChunks <= 32);
     const int lane = static_cast<int>(threadIdx.x % 32);
-    for (int i = lane; i < kChunks * size(); i += 32) {
-      unsigned char* there = cluster.map_shared_rank(slots + slot * kBytes, i / kChunks);
-      reinterpret_cast<uint4*>(there)[i % kChunks] =
-          reinterpret_cast<const uint4*>(stage)[i % kChunks];
+    if (lane >= kChunks) return;
+    const uint4 chunk = reinterpret_cast<const uint4*>(stage)[lane];
+    const auto here =
+        static_cast<unsigned>(__cvta_generic_to_shared(slots + slot * kBytes + 16 * lane));
+    const int blocks = size();
+#pragma unroll
+    for (int b = 0; b < kClusterMost; ++b) {
+      if (b >= blocks) break;
+      unsigned there = 0;
+      asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(b));
+      asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(there), "r"(chunk.x),
+                   "r"(chunk.y), "r"(chunk.z), "r"(chunk.w)
+                   : "memory");
     }
   }
   __device__ void barrier() { cg::this_cluster().sync(); }

@@ -130,6 +130,22 @@ __device__ __forceinline__ void load_chunk(T* out, const T* from) {
   }
 }
 
+/// The other way.
+template <class T>
+__device__ __forceinline__ void store_chunk(T* to, const T* in) {
+  if constexpr (sizeof(RealOf<T>) == 8) {
+    if constexpr (is_complex_v<T>)
+      *reinterpret_cast<double2*>(to) = make_double2(in[0].real(), in[0].imag());
+    else
+      *reinterpret_cast<double2*>(to) = make_double2(in[0], in[1]);
+  } else if constexpr (is_complex_v<T>) {
+    *reinterpret_cast<float4*>(to) =
+        make_float4(in[0].real(), in[0].imag(), in[1].real(), in[1].imag());
+  } else {
+    *reinterpret_cast<float4*>(to) = make_float4(in[0], in[1], in[2], in[3]);
+  }
+}
+
 /// From row to row of `columns` numbers in shared memory: rows that neighbouring threads read lie
 /// in other banks, and each begins at a multiple of 16 bytes.
 template <class T>

@@ -184,7 +184,7 @@ class PanelBlock {
     for (int r = 0; r < kRows; ++r) {
       if (row_of(r) != row) continue;
 #pragma unroll
-      for (int c = 0; c < kWide; ++c) values[c] = a[r][c];
+      for (int c = 0; c < kWide; c += kChunk<T>) store_chunk(values + c, &a[r][c]);
     }
   }
   __device__ __forceinline__ void take_row(int row, const T* values) {
@@ -192,7 +192,7 @@ class PanelBlock {
     for (int r = 0; r < kRows; ++r) {
       if (row_of(r) != row) continue;
 #pragma unroll
-      for (int c = 0; c < kWide; ++c) a[r][c] = values[c];
+      for (int c = 0; c < kWide; c += kChunk<T>) load_chunk(&a[r][c], values + c);
     }
   }
 
