@@ -156,6 +156,7 @@ class Fit {
   int sampled_ = 0;  ///< evaluations to find where to begin
   int done_ = 0;     ///< on all points
   bool on_all_points_ = false;
+  bool scale_fails_ = false;  ///< a search by the expected information did not get on
   std::optional<std::size_t> preferred_;  ///< the step without nugget, if none is better
 
   std::vector<Values> modes_;  ///< others that are about as good as the best
@@ -256,7 +257,7 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
   std::optional<Scale> scale = scale_of(objective, from);
   // Roughly, in the scale of where it begins; then in that of where it has come to.
   for (const double gain : {std::max(kRoughGain, ending.gain), ending.gain}) {
-    if (!scale || left() <= 0) break;
+    if (!scale || left() <= 0 || scale_fails_) break;
     const std::size_t before = objective.best_of_search(begin, first);
     const Minimum minimum = minimize_scaled(
         [&](const std::vector<double>& x) { return call(scale->space.values(x)); }, scale->start,
@@ -266,7 +267,8 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
     learn_at(objective, now);
     scale = scale_of(objective, from);
     if (minimum.converged || (gain > ending.gain && now != before) || !scale) continue;
-    break;  // it did not get on
+    scale_fails_ = true;  // it did not get on, nor will it with more points
+    break;
   }
   if (left() <= 0) return false;
   const FitSpace& space = scale ? scale->space : from;
@@ -274,8 +276,10 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
   if (scale) {
     constexpr double kShortest = 1e-3;
     const double tolerance = std::clamp(std::sqrt(2 * ending.gain), kShortest, 0.03);
-    return minimize_in_steps(value, space.coordinates(at_), space.box(), scale->steps, tolerance,
-                             left())
+    constexpr double kLonger = 3;  // deviations are too short where the search came to this
+    for (double& step : scale->steps) step *= kLonger;
+    return minimize_in_steps(value, space.coordinates(at_), space.box(), scale->steps,
+                             tolerance / kLonger, left())
         .converged;
   }
   const double relative = ending.gain / static_cast<double>(objective.n());
