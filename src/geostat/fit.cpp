@@ -156,7 +156,7 @@ class Fit {
   int sampled_ = 0;  ///< evaluations to find where to begin
   int done_ = 0;     ///< on all points
   bool on_all_points_ = false;
-  bool scale_fails_ = false;  ///< a search by the expected information did not get on
+  bool scale_fails_ = false;              ///< a search by the expected information did not get on
   std::optional<std::size_t> preferred_;  ///< the step without nugget, if none is better
 
   std::vector<Values> modes_;  ///< others that are about as good as the best

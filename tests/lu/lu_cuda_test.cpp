@@ -113,8 +113,7 @@ TEST_P(LuKindsOnCuda, AreSolvedWithACertificateThatHolds) {
     // x of small integers: b is exact where the elements of A are short.
     Matrix<double> b(order, 1);
     for (std::int64_t j = 0; j < order; ++j)
-      for (std::int64_t i = 0; i < order; ++i)
-        b(i, 0) += a(i, j) * static_cast<double>(1 + j % 3);
+      for (std::int64_t i = 0; i < order; ++i) b(i, 0) += a(i, j) * static_cast<double>(1 + j % 3);
     Matrix<double> x(order, 1);
     const GeneralSolveResult host = solve_general(a.view(), b.view(), x.view(), on("host", 64));
     Matrix<double> y(order, 1);

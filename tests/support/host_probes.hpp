@@ -5,6 +5,7 @@
 // Contract: as ProbeVectors. Sums are in long double.
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "cholesky/dense_block.hpp"
