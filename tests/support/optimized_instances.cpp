@@ -9,8 +9,6 @@
 #include "strata/matrix_view.hpp"
 #include "tests/support/problems.hpp"
 
-template class std::complex<float>;
-template class std::complex<double>;
 template class std::vector<float>;
 template class std::vector<double>;
 template class std::vector<long double>;
