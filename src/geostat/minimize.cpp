@@ -182,7 +182,9 @@ Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& b
 }
 
 Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box box,
-                          const std::vector<double>& steps, double tolerance, int evaluations_max) {
+                          const std::vector<double>& steps, const MinimizeOptions& options) {
+  MinimizeOptions in_steps = options;
+  in_steps.steps.clear();
   const auto times_steps = [&](std::vector<double> y) {
     std::transform(y.begin(), y.end(), steps.begin(), y.begin(), std::multiplies<>());
     return y;
@@ -192,8 +194,8 @@ Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box
     box.lower[i] /= steps[i];
     box.upper[i] /= steps[i];
   }
-  Minimum found = minimize([&](const std::vector<double>& y) { return f(times_steps(y)); }, x, box,
-                           {1, {}, tolerance, 0, evaluations_max});
+  Minimum found =
+      minimize([&](const std::vector<double>& y) { return f(times_steps(y)); }, x, box, in_steps);
   found.x = times_steps(std::move(found.x));
   return found;
 }

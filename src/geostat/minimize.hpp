@@ -27,6 +27,9 @@ struct MinimizeOptions {
   /// A value that is known from elsewhere: minimize_scaled ends, without convergence, as soon as it
   /// is clear that it will not come below.
   double rival = std::numeric_limits<double>::infinity();
+  /// minimize_scaled tries f around the end of its search before it converges, and gives up where
+  /// the scale is wrong.
+  bool try_scale = false;
 };
 
 struct Minimum {
@@ -40,12 +43,12 @@ struct Minimum {
 [[nodiscard]] Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& box,
                                const MinimizeOptions& options);
 
-/// The same in units of `steps`, the first radius of each variable, until the radius is below
-/// `tolerance` of them, whatever single steps gain: on a long flat slope one that gains little says
-/// nothing.
+/// The same in units of `steps`, the first radius of each variable: options.steps is not read, step
+/// and tolerance are in these units. On a long flat slope a single step that gains little says
+/// nothing: there options.gain is 0.
 [[nodiscard]] Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box box,
-                                        const std::vector<double>& steps, double tolerance,
-                                        int evaluations_max);
+                                        const std::vector<double>& steps,
+                                        const MinimizeOptions& options);
 
 /// What is known before a search: with x = x0 + C·u, f is about |u|²/2 + gᵀu + c, g unknown.
 struct ScaledStart {

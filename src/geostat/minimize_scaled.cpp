@@ -373,7 +373,7 @@ class Search {
   /// may be the prior's alone, by which a long flat slope looks like a minimum. Where f is lower
   /// the search is over: the scale is wrong.
   [[nodiscard]] bool scale_holds(const QuadraticModel& model) {
-    if (holds_) return true;
+    if (holds_ || !options_.try_scale) return true;
     const Vector from = best().u;
     const double here = best().value;
     const int before = evaluations_;
@@ -464,8 +464,9 @@ class Search {
     // Where the scale is right the minimum is near, and a model needs far fewer evaluations.
     const auto unknowns = static_cast<int>((k_ + 1) * (k_ + 2) / 2);
     const double away = length(sum(best().u, u_of(start_.x0), -1));
-    if (idle_ > kIdleMax || evaluations_ > kEvaluationsOfModel * unknowns ||
-        away > kFarthest * std::sqrt(static_cast<double>(k_)))
+    if (idle_ > kIdleMax ||
+        (options_.try_scale && (evaluations_ > kEvaluationsOfModel * unknowns ||
+                                away > kFarthest * std::sqrt(static_cast<double>(k_)))))
       state_ = State::stuck;
   }
 

@@ -105,15 +105,15 @@ TEST(MinimizeScaled, DoesNotTakeALongFlatSlopeForAMinimum) {
                     return 0.5 * (0.15 / std::fabs(away)) * along * along + 0.5 * across * across;
                   },
                   box};
-        const Minimum got =
-            minimize_scaled(std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box, {1, {}, 1e-6, gain, 80});
+        const Minimum got = minimize_scaled(std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box,
+                                            {1, {}, 1e-6, gain, 80, kInfinity, true});
         EXPECT_LE(f.calls, 30);
         if (got.converged) {
           EXPECT_LE(got.value, 3 * gain) << turned << ' ' << away << ' ' << gain;
           continue;
         }
-        const Minimum rest = minimize_in_steps(std::ref(f), got.x, box, {1, 1},
-                                               std::min(std::sqrt(2 * gain), 0.03), 200);
+        const Minimum rest = minimize_in_steps(
+            std::ref(f), got.x, box, {1, 1}, {1, {}, std::min(std::sqrt(2 * gain), 0.03), 0, 200});
         EXPECT_TRUE(rest.converged);
         EXPECT_LE(rest.value, gain) << turned << ' ' << away << ' ' << gain;
         EXPECT_LE(f.calls, 80) << turned << ' ' << away << ' ' << gain;
@@ -130,7 +130,8 @@ TEST(MinimizeInSteps, GivesBackVariablesAndKeepsTheBox) {
               return a * a + b * b + 0.5 * a * b;
             },
             box};
-  const Minimum got = minimize_in_steps(std::ref(f), {0, 0}, box, {1e-4, 1e5}, 1e-3, 200);
+  const Minimum got =
+      minimize_in_steps(std::ref(f), {0, 0}, box, {1e-4, 1e5}, {1, {}, 1e-3, 0, 200});
   EXPECT_TRUE(got.converged);
   EXPECT_NEAR(got.x[0], 0.5e-3, 1e-6);  // at b = −1: 2·a + b/2 = 0
   EXPECT_NEAR(got.x[1], 2e6, 1);
