@@ -21,8 +21,10 @@
 namespace {
 
 using strata::random_uniform;
+using strata::bench::allocate;
 using strata::bench::check;
 using strata::bench::CompensatedSum;
+using strata::bench::DeviceMemory;
 using strata::bench::element;
 using strata::bench::guarded;
 using strata::bench::of_batch;
@@ -36,17 +38,6 @@ void check(cusolverStatus_t status, const char* what) {
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw std::runtime_error(std::string(what) + ": status " + std::to_string(status));
-}
-
-struct DeviceFree {
-  void operator()(void* p) const { cudaFree(p); }
-};
-using DeviceMemory = std::unique_ptr<void, DeviceFree>;
-
-DeviceMemory allocate(std::int64_t bytes) {
-  void* p = nullptr;
-  check(cudaMalloc(&p, bytes > 0 ? static_cast<std::size_t>(bytes) : 1), "cudaMalloc");
-  return DeviceMemory(p);
 }
 
 /// What is kept from call to call, on one GPU. Never destroyed: the driver may be gone by then.

@@ -21,8 +21,10 @@
 namespace {
 
 using strata::random_uniform;
+using strata::bench::allocate;
 using strata::bench::check;
 using strata::bench::CompensatedSum;
+using strata::bench::DeviceMemory;
 using strata::bench::guarded;
 using strata::bench::LuElement;
 using strata::bench::use_device_of;
@@ -30,17 +32,6 @@ using strata::bench::use_device_of;
 void check(cusolverStatus_t status, const char* what) {
   if (status != CUSOLVER_STATUS_SUCCESS)
     throw std::runtime_error(std::string(what) + ": status " + std::to_string(status));
-}
-
-struct DeviceFree {
-  void operator()(void* p) const { cudaFree(p); }
-};
-using DeviceMemory = std::unique_ptr<void, DeviceFree>;
-
-DeviceMemory allocate(std::size_t bytes) {
-  void* p = nullptr;
-  check(cudaMalloc(&p, bytes > 0 ? bytes : 1), "cudaMalloc");
-  return DeviceMemory(p);
 }
 
 /// Numbers by their parts; of real ones the second is zero.

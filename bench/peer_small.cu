@@ -14,24 +14,15 @@
 
 namespace {
 
+using strata::bench::allocate;
 using strata::bench::check;
+using strata::bench::DeviceMemory;
 using strata::bench::guarded;
 
 void check_status(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw std::runtime_error(std::string(what) + ": status " +
                              std::to_string(static_cast<int>(status)));
-}
-
-struct DeviceFree {
-  void operator()(void* p) const { cudaFree(p); }
-};
-using DeviceMemory = std::unique_ptr<void, DeviceFree>;
-
-DeviceMemory allocate(std::size_t bytes) {
-  void* p = nullptr;
-  check(cudaMalloc(&p, bytes), "cudaMalloc");
-  return DeviceMemory(p);
 }
 
 /// A handle on a stream of its own, kept; never destroyed, since the driver may be gone by then.

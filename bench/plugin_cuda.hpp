@@ -6,8 +6,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -16,6 +18,18 @@ namespace strata::bench {
 inline void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess)
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
+}
+
+struct DeviceFree {
+  void operator()(void* p) const { cudaFree(p); }
+};
+/// Memory of the GPU that is used.
+using DeviceMemory = std::unique_ptr<void, DeviceFree>;
+
+inline DeviceMemory allocate(std::size_t bytes) {
+  void* p = nullptr;
+  check(cudaMalloc(&p, bytes > 0 ? bytes : 1), "cudaMalloc");
+  return DeviceMemory(p);
 }
 
 /// The GPU of a pointer becomes the one that is used; returns its index.
