@@ -278,13 +278,12 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
   const auto value = [&](const std::vector<double>& x) { return call(space.values(x)); };
   if (scale && large) {
     // Where a search did not get on its scale is wrong by little; where none did with a sample the
-    // deviations are far too short. Gains of single steps count only if they are tiny.
+    // deviations are far too short. What single steps gain does not end it: see minimize.hpp.
     const double factor = scale_failed ? 3 : 0.3;
     for (double& step : scale->steps) step = std::clamp(factor * step, 1e-3, 0.5);
     const double tolerance = std::clamp(std::sqrt(2 * ending.gain), 1e-3, 0.03);
-    const double least = std::min(ending.gain, 1e-4) / static_cast<double>(objective.n());
     return minimize_in_steps(value, space.coordinates(at_), space.box(), scale->steps,
-                             {1, {}, tolerance, least, left()})
+                             {1, {}, tolerance, 0, left()})
         .converged;
   }
   if (scale)

@@ -6,7 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstring>
+#include <cstdint>
+#include <type_traits>
 
 #include "scalar/complex.hpp"
 
