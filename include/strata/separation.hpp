@@ -33,6 +33,7 @@ struct TimeParameters {
   /// dimensions the theorem has w^(−βd/2), and what is left of 1/w has to be a covariance in time);
   /// 0 with great_circle, for which the theorem does not hold.
   double interaction = 0;
+  bool operator==(const TimeParameters&) const = default;
 };
 
 struct Separation {
@@ -44,6 +45,7 @@ struct Separation {
   double anisotropy_angle = 0;
   /// Given if and only if the points have times.
   std::optional<TimeParameters> time{};
+  bool operator==(const Separation&) const = default;
 };
 
 }  // namespace strata

@@ -58,13 +58,14 @@ Order order_of(std::int64_t number) {
 
 bool factor_stays(const CholeskyProblem& problem, const Machine& machine) {
   constexpr double kShareOfMemory = 0.75;  // size classes that are short of slots need the rest
-  if (problem.formats.map == nullptr) return false;
+  if (!problem.formats.stay()) return false;
+  const bool mixed = problem.formats.map != nullptr;
   const BlockTable blocks = tile_cholesky(problem, {}).blocks;
   const auto bytes = [&](int f) { return static_cast<double>(blocks.total_bytes(f)); };
   const std::int64_t rows = blocks.block_rows(kMatrixFamily);
-  double needed = rows > 0 ? 2 * bytes(mixed::kSums) / static_cast<double>(rows) : 0;
+  double needed = mixed && rows > 0 ? 2 * bytes(mixed::kSums) / static_cast<double>(rows) : 0;
   for (int f = 0; f < blocks.families(); ++f) {
-    if (f != mixed::kSums) needed += bytes(f);
+    if (!mixed || f != mixed::kSums) needed += bytes(f);
   }
   const auto devices = static_cast<double>(machine.devices.size());
   return needed <= kShareOfMemory * devices * static_cast<double>(smallest_memory(machine));

@@ -44,13 +44,13 @@ RunReport multiplied(TileFactor& factor, Sweep sweep, MatrixView<double> b) {
 }  // namespace
 
 struct CovarianceSolver::State {
-  State(MatrixView<const double> p, const Options& options)
+  State(MatrixView<const double> p, const Options& options, std::shared_ptr<const Scout> scout)
       : points(packed(p)), dimensions(p.cols), n(p.rows), progress(options.progress) {
     const CholeskyProblem problem = problem_of(p);
     if (options.mixed.on()) {
       mixed.emplace(MatrixView<const double>{points.data(), p.rows, p.cols,
                                              std::max<std::int64_t>(p.rows, 1)},
-                    options);
+                    options, std::move(scout));
     } else {
       uniform.emplace(problem, options);
     }
@@ -69,8 +69,9 @@ struct CovarianceSolver::State {
   bool has_parameters = false;
 };
 
-CovarianceSolver::CovarianceSolver(MatrixView<const double> points, const Options& options)
-    : state_(std::make_unique<State>(points, options)) {}
+CovarianceSolver::CovarianceSolver(MatrixView<const double> points, const Options& options,
+                                   std::shared_ptr<const Scout> scout)
+    : state_(std::make_unique<State>(points, options, std::move(scout))) {}
 CovarianceSolver::~CovarianceSolver() = default;
 
 std::int64_t CovarianceSolver::n() const noexcept { return state_->n; }

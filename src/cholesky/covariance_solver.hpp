@@ -16,12 +16,14 @@ namespace strata {
 
 class DeviceProbes;
 struct ProbeOptions;
+struct Scout;
 
 class CovarianceSolver {
  public:
-  /// `points`: n × d coordinates (d >= 1), copied. Throws Error{memory, device} if the problem
-  /// cannot be planned.
-  CovarianceSolver(MatrixView<const double> points, const Options& options);
+  /// `points`: n × d coordinates (d >= 1), copied. `scout`: as MixedFactor takes it. Throws
+  /// Error{memory, device} if the problem cannot be planned.
+  CovarianceSolver(MatrixView<const double> points, const Options& options,
+                   std::shared_ptr<const Scout> scout = nullptr);
   ~CovarianceSolver();
   CovarianceSolver(const CovarianceSolver&) = delete;
   CovarianceSolver& operator=(const CovarianceSolver&) = delete;

@@ -51,9 +51,11 @@ Options with_queues(Options options) {
 
 }  // namespace
 
-MixedFactor::MixedFactor(MatrixView<const double> points, const Options& options)
+MixedFactor::MixedFactor(MatrixView<const double> points, const Options& options,
+                         std::shared_ptr<const Scout> scout)
     : points_(points),
       options_(with_queues(options)),
+      scout_(std::move(scout)),
       devices_(std::make_shared<DeviceSet>(options_)) {
   check_mixed_precision(options.mixed);
   problem_.n = points.rows;
@@ -74,7 +76,9 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
   const DeviceModel device = deciding_device(options_);
   decided_ = asked.guard && worth_deciding(problem_.n, device.kind);
   if (decided_) {
-    const Pilot scout = fly_scout(points_, problem_.tile, parameters);
+    if (!scout_ || !scout_->is_of(problem_.tile, parameters))
+      scout_ = std::make_shared<const Scout>(fly_scout(points_, problem_.tile, parameters));
+    const Scout& scout = *scout_;
     if (scout.factor.ok) {
       asked = decide(asked, *(scouted = scout.norms), device);
       report_.pilot_seconds = scout.seconds;

@@ -24,9 +24,11 @@ namespace strata {
 
 class MixedFactor {
  public:
-  /// `points`: n × d, alive as long as this. Throws as plan_path, and Error{misuse} for options
-  /// that check_mixed_precision refuses.
-  MixedFactor(MatrixView<const double> points, const Options& options);
+  /// `points`: n × d, alive as long as this. `scout`: one of these points that was flown already;
+  /// null: none. Throws as plan_path, and Error{misuse} for options that check_mixed_precision
+  /// refuses.
+  MixedFactor(MatrixView<const double> points, const Options& options,
+              std::shared_ptr<const Scout> scout = nullptr);
 
   /// Factors the covariance of the points.
   const FactorInfo& factor(const CovarianceParameters& parameters);
@@ -58,6 +60,7 @@ class MixedFactor {
 
   MatrixView<const double> points_;
   Options options_;
+  std::shared_ptr<const Scout> scout_;  ///< the last
   std::shared_ptr<DeviceSet> devices_;
   CholeskyProblem problem_;
   std::optional<TileFactor> factor_;

@@ -179,17 +179,15 @@ MixedPrecision bearable(const TileNorms& norms, const MixedPrecision& asked, std
   return out;
 }
 
-MixedForecast forecast_order(MatrixView<const double> points, std::int64_t tile,
-                             const CovarianceParameters& parameters, const MixedPrecision& asked,
+MixedForecast forecast_order(const Scout& scout, std::int64_t n, const MixedPrecision& asked,
                              const DeviceModel& device) {
-  const Pilot scout = fly_scout(points, tile, parameters);
   MixedForecast none;
-  none.fp64_seconds = none.seconds = fp64_seconds(points.rows, tile, device);
+  none.fp64_seconds = none.seconds = fp64_seconds(n, scout.norms.tile, device);
   if (!scout.factor.ok) return none;
-  const MixedPrecision borne = bearable(scout.norms, asked, points.rows);
+  const MixedPrecision borne = bearable(scout.norms, asked, n);
   if (!borne.on()) return none;
   const Element single = device.kind == DeviceKind::cpu ? Element::fp32 : Element::fp16x2;
-  return best_forecast(scout.norms, borne, points.rows, single, device);
+  return best_forecast(scout.norms, borne, n, single, device);
 }
 
 }  // namespace strata

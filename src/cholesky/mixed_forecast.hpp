@@ -46,10 +46,8 @@ struct MixedForecast {
 [[nodiscard]] MixedPrecision bearable(const TileNorms& norms, const MixedPrecision& asked,
                                       std::int64_t n);
 
-/// The same for points in an order that is being thought of, by a pilot of few points of each tile
-/// on the host.
-[[nodiscard]] MixedForecast forecast_order(MatrixView<const double> points, std::int64_t tile,
-                                           const CovarianceParameters& parameters,
+/// The same for n points in an order that is being thought of, by a scout of it.
+[[nodiscard]] MixedForecast forecast_order(const Scout& scout, std::int64_t n,
                                            const MixedPrecision& asked, const DeviceModel& device);
 
 /// Seconds of n³/3 operations in FP64.

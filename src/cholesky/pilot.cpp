@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/work_crew.hpp"
+#include "cholesky/cholesky_candidates.hpp"
 #include "cholesky/covariance_entries.hpp"
 #include "cholesky/dense_block.hpp"
 #include "cholesky/tile_factor.hpp"
@@ -124,8 +125,13 @@ TileNorms norms_of_matrix(MatrixView<const double> points, std::int64_t tile,
 TileFactor factor_of_rows(const std::vector<double>& points, std::int64_t dimensions,
                           std::int64_t tile, Options run, std::shared_ptr<DeviceSet> devices) {
   CholeskyProblem problem;
+  problem.tile = tile;
+  problem.devices = devices->count();
   problem.n = std::ssize(points) / dimensions;
   problem.point_dimensions = dimensions;
+  // No tile of it has to come home: norms are told where it lies.
+  problem.formats.kept = true;
+  problem.formats.kept = factor_stays(problem, devices->machine());
   run.mixed = {};
   run.path = CholeskyPath::automatic;
   run.tile = tile;
@@ -203,7 +209,8 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
       factor_of_rows(some, points.cols, together * per_tile, options, std::move(devices));
   pilot.factor = factor.factor_covariance(some.data(), parameters);
   if (pilot.factor.ok) {
-    const std::vector<TileNorm> kept = factor.kept_norms(per_tile);
+    const std::vector<TileNorm> kept = factor.block_norms(per_tile);
+    pilot.norms.smallest_pivot = std::numeric_limits<double>::infinity();
     for (std::int64_t j = 0; j < pilot.norms.tiles; ++j) {
       for (std::int64_t i = j; i < pilot.norms.tiles; ++i) {
         const auto size = static_cast<double>(std::min(tile, n - i * tile));
@@ -212,15 +219,17 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
         const double margin = i == j ? 1 : kMargin;
         pilot.norms.factor.push_back(margin * std::sqrt(norm.square * size / taken));
         pilot.norms.largest.push_back(norm.largest);
+        if (i == j)
+          pilot.norms.smallest_pivot = std::min(pilot.norms.smallest_pivot, norm.least_pivot);
       }
     }
-    pilot.norms.smallest_pivot = factor.smallest_pivot();
   }
+  factor.let_go();
   pilot.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return pilot;
 }
 
-Pilot fly_scout(MatrixView<const double> points, std::int64_t tile,
+Scout fly_scout(MatrixView<const double> points, std::int64_t tile,
                 const CovarianceParameters& parameters) {
   constexpr std::int64_t kPoints = 32;
   // What a coarse tile explains depends on how many points it has.
@@ -228,7 +237,8 @@ Pilot fly_scout(MatrixView<const double> points, std::int64_t tile,
   constexpr std::int64_t kTile = 256;
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = points.rows;
-  Pilot scout;
+  Scout scout;
+  scout.parameters = parameters;
   scout.norms = norms_of_matrix(points, tile, parameters);
   const std::vector<std::int64_t> rows = chosen_rows(n, tile, kPoints, kPointsOfFirst);
   const std::vector<double> some = coordinates_of(points, rows);

@@ -23,7 +23,15 @@ struct Pilot {
 
 /// A pilot on the host, of so few points of each tile that it tells orders and accuracies apart
 /// before anything is done on the devices; it fills in TileNorms::coherence, too.
-[[nodiscard]] Pilot fly_scout(MatrixView<const double> points, std::int64_t tile,
+struct Scout : Pilot {
+  CovarianceParameters parameters{};  ///< of the covariance
+
+  /// Whether it would say the same of the same points in such tiles.
+  [[nodiscard]] bool is_of(std::int64_t tile, const CovarianceParameters& of) const {
+    return norms.tile == tile && parameters == of;
+  }
+};
+[[nodiscard]] Scout fly_scout(MatrixView<const double> points, std::int64_t tile,
                               const CovarianceParameters& parameters);
 
 /// Takes `per_tile` points of each tile, evenly by their numbers, and factors their covariance in

@@ -162,7 +162,10 @@ std::int64_t reproducible_tile(const CholeskyProblem& problem, const Machine& ma
 
 std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions, const Options& options) {
   if (options.tile > 0) return options.tile;
-  const Machine machine = detect_machine(options.devices, options.device_memory_bytes);
+  return mixed_tile(n, dimensions, detect_machine(options.devices, options.device_memory_bytes));
+}
+
+std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions, const Machine& machine) {
   CholeskyProblem problem;
   problem.n = n;
   problem.point_dimensions = dimensions;

@@ -49,6 +49,9 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// the devices of the options.
 [[nodiscard]] std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions,
                                       const Options& options);
+/// The same of a machine, where no tile is asked for.
+[[nodiscard]] std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions,
+                                      const Machine& machine);
 
 /// The tiles whose kernels should be measured, so that the search finds rates for what it compares.
 /// `requested` alone if it is above 0; else half of the rule's, the rule's, and one and a half

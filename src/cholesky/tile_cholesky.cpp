@@ -176,18 +176,18 @@ Schedule without_tasks(const CholeskyProblem& problem, Order order) {
   const bool generated = problem.point_dimensions > 0;
   Schedule schedule;
   schedule.devices = problem.devices;
-  schedule.blocks.add({.name = generated ? "C" : "A",
-                       .rows = problem.n,
-                       .cols = problem.n,
-                       .tile_rows = problem.tile,
-                       .tile_cols = problem.tile,
-                       .shape = Shape::lower,
-                       .element = problem.precision,
-                       .origin = generated ? Origin::generated : Origin::stored,
-                       .identity = problem.factor_identity,
-                       .stays = problem.formats.map != nullptr && problem.factor_identity != 0 &&
-                                !order.brings_home,
-                       .elements = problem.formats.elements()});
+  schedule.blocks.add(
+      {.name = generated ? "C" : "A",
+       .rows = problem.n,
+       .cols = problem.n,
+       .tile_rows = problem.tile,
+       .tile_cols = problem.tile,
+       .shape = Shape::lower,
+       .element = problem.precision,
+       .origin = generated ? Origin::generated : Origin::stored,
+       .identity = problem.factor_identity,
+       .stays = problem.formats.stay() && problem.factor_identity != 0 && !order.brings_home,
+       .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "S",
                        .rows = kStatusRows,
                        .cols = schedule.blocks.block_rows(kMatrixFamily),

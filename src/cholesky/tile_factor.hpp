@@ -82,9 +82,9 @@ class TileFactor {
   /// How large each tile of a mixed factorization was before it was rounded, in the order of
   /// TileNorms::at; zeros for diagonal tiles and for those that are left out or were not reached.
   [[nodiscard]] std::vector<TileNorm> measured_norms() const;
-  /// The same from what is kept, of any factor and for blocks of this order, which divides that of
-  /// its tiles.
-  [[nodiscard]] std::vector<TileNorm> kept_norms(std::int64_t order);
+  /// The same of the blocks of this order of a factor in fp64, whose tiles they divide, as the
+  /// devices find them in its tiles. Those on the diagonal tell their least pivot.
+  [[nodiscard]] std::vector<TileNorm> block_norms(std::int64_t order);
 
   /// Forgets the factor, so that the devices are free for another.
   void let_go();

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
+#include "cholesky/factor_norms.hpp"
 #include "cholesky/mixed_tiles.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "device/device_host.hpp"
@@ -89,33 +90,29 @@ double TileFactor::smallest_pivot() {
   return smallest;
 }
 
-std::vector<TileNorm> TileFactor::kept_norms(std::int64_t order) {
-  bring_home();
-  const BlockTable& blocks = this->blocks();
-  const std::int64_t rows = (problem_.n + order - 1) / order;
+std::vector<TileNorm> TileFactor::block_norms(std::int64_t order) {
+  check_usable(Element::fp64, problem_.n);
+  auto schedule = std::make_shared<const Schedule>(norms_of_factor(problem_, order));
+  const BlockTable& blocks = schedule->blocks;
+  MemoryStore store(blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, factor_norms::kNorms)});
+  RunOptions options;
+  options.what = "norms";
+  run_use(0, schedule, store, options);
+  (void)take_report();
+  const std::int64_t rows = norm_blocks(problem_.n, order);
   std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
-  std::vector<std::int64_t> block_of(static_cast<std::size_t>(problem_.n));
-  for (std::size_t i = 0; i < block_of.size(); ++i)
-    block_of[i] = static_cast<std::int64_t>(i) / order;
-  std::vector<BlockId> tiles;
-  for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
-    for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r)
-      tiles.emplace_back(kMatrixFamily, r, c);
-  }
-  WorkCrew crew(describe_host().compute_queues - 1);
-  crew.share(std::ssize(tiles), [&](std::int64_t k) {
-    const BlockId id = tiles[static_cast<std::size_t>(k)];
+  blocks.for_each(factor_norms::kFactor, [&](BlockId id) {
     const BlockExtent x = blocks.extent(id);
-    thread_local std::vector<double> memory;
-    visit_tile<double>(id.row(), id.col(), memory,
-                       [&](std::int64_t i, std::int64_t j, double value) {
-                         const std::int64_t r = block_of[static_cast<std::size_t>(x.row + i)];
-                         const std::int64_t c = block_of[static_cast<std::size_t>(x.col + j)];
-                         const std::int64_t at = c * rows - c * (c - 1) / 2 + (r - c);
-                         TileNorm& norm = norms[static_cast<std::size_t>(at)];
-                         norm.square += value * value;
-                         norm.largest = std::max(norm.largest, std::fabs(value));
-                       });
+    const auto* from =
+        reinterpret_cast<const TileNorm*>(store.lend({factor_norms::kNorms, id.row(), id.col()}));
+    const std::int64_t count = norm_blocks(x.rows, order) * norm_blocks(x.cols, order);
+    for (std::int64_t b = 0; b < count; ++b) {
+      const NormBlock block = norm_block(b, x.rows, x.cols, order);
+      const std::int64_t r = (x.row + block.row) / order;
+      const std::int64_t c = (x.col + block.col) / order;
+      if (r < c) continue;
+      norms[static_cast<std::size_t>(c * rows - c * (c - 1) / 2 + (r - c))] = from[b];
+    }
   });
   return norms;
 }

@@ -17,7 +17,11 @@ struct TileFormats {
   std::shared_ptr<const PrecisionMap> map{};
   /// What a tile of precision fp32 is kept in: fp32 on a CPU, fp16x2 on a GPU.
   Element single = Element::fp32;
+  /// Tiles stay on the devices although they have one precision; those of a map do anyway.
+  bool kept = false;
 
+  /// Tiles go home only if they have to leave.
+  [[nodiscard]] bool stay() const { return map != nullptr || kept; }
   [[nodiscard]] Element element(TilePrecision precision) const;
   /// False for a tile that is left out.
   [[nodiscard]] bool exists(std::int64_t i, std::int64_t j) const {

@@ -159,7 +159,7 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .shape = Shape::lower,
                        .element = problem.precision,
                        .identity = problem.factor_identity,
-                       .stays = problem.formats.map != nullptr && problem.factor_identity != 0,
+                       .stays = problem.formats.stay() && problem.factor_identity != 0,
                        .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "X",
                        .rows = problem.n,

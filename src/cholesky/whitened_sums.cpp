@@ -89,7 +89,7 @@ void add_blocks(const WhitenedProblem& problem, Schedule& schedule) {
                        .shape = Shape::lower,
                        .element = element,
                        .identity = problem.factor_identity,
-                       .stays = problem.formats.map != nullptr && problem.factor_identity != 0,
+                       .stays = problem.formats.stay() && problem.factor_identity != 0,
                        .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "W",
                        .rows = problem.n,

@@ -219,7 +219,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   const Points& points = ordered.points();
   const std::vector<double> values = ordered.ordered(given);
   const std::int64_t n = points.size();
-  CovarianceSolver solver = covariance_solver(points, ordered.options_of(options));
+  CovarianceSolver solver = covariance_solver(ordered, options);
   solver.reserve_for_targets(n, 0);
   factor_or_fail(solver, parameters, kCrossValidationWhere);
   out.run = solver.report();

@@ -35,9 +35,14 @@ MatrixView<const double> view_of(const std::vector<double>& coordinates, std::in
   return {coordinates.data(), n, std::ssize(coordinates) / n, n};
 }
 
-CovarianceSolver covariance_solver(const Points& points, const Options& options) {
+CovarianceSolver covariance_solver(const Points& points, const Options& options,
+                                   std::shared_ptr<const Scout> scout) {
   const std::vector<double> coordinates = coordinate_matrix(points);
-  return CovarianceSolver(view_of(coordinates, points.size()), options);
+  return CovarianceSolver(view_of(coordinates, points.size()), options, std::move(scout));
+}
+
+CovarianceSolver covariance_solver(const OrderedPoints& ordered, const Options& options) {
+  return covariance_solver(ordered.points(), ordered.options_of(options), ordered.scout());
 }
 
 CovarianceParameters covariance_of(const MaternParameters& p) {
@@ -62,7 +67,7 @@ GaussianProcess::GaussianProcess(const Points& points, std::span<const double> v
       basis_(mean, points_.points(), distance),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
-      solver_(covariance_solver(points_.points(), points_.options_of(options))) {
+      solver_(covariance_solver(points_, options)) {
   require(probing_.probes == 0 || probing_.probes >= 2, ErrorKind::misuse, "geostat",
           "probes is {}, but must be 0 or at least 2", probing_.probes);
   const MatrixView<double> data{data_.data(), n_, basis_.columns() + 1, n_};

@@ -24,8 +24,12 @@ namespace strata {
 /// … and a view of it; n > 0 rows.
 [[nodiscard]] MatrixView<const double> view_of(const std::vector<double>& coordinates,
                                                std::int64_t n);
-/// A solver for the covariance of these points.
-[[nodiscard]] CovarianceSolver covariance_solver(const Points& points, const Options& options);
+/// A solver for the covariance of these points; of the other ones in their order, with what is
+/// known of it.
+[[nodiscard]] CovarianceSolver covariance_solver(const Points& points, const Options& options,
+                                                 std::shared_ptr<const Scout> scout = nullptr);
+[[nodiscard]] CovarianceSolver covariance_solver(const OrderedPoints& ordered,
+                                                 const Options& options);
 /// The parameters as the covariance kernels take them.
 [[nodiscard]] CovarianceParameters covariance_of(const MaternParameters& parameters);
 /// Factors; throws Error{numerical} if the covariance is not positive definite.

@@ -78,7 +78,7 @@ Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
       where_(where),
       points_(model_.points, options, &model_.parameters),
       basis_(model_.mean, points_.points(), model_.parameters.separation.distance),
-      solver_(covariance_solver(points_.points(), points_.options_of(options))),
+      solver_(covariance_solver(points_, options)),
       coefficients_(model_.mean_coefficients) {
   solver_.reserve_for_targets(chunk > 0 ? std::min(chunk, targets) : targets, basis_.columns() + 1);
   factor_or_fail(solver_, model_.parameters, where);

@@ -7,6 +7,7 @@
 // both change nothing.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "strata/matrix_view.hpp"
 
 namespace strata {
+
+struct Scout;
 
 class OrderedPoints {
  public:
@@ -28,6 +31,8 @@ class OrderedPoints {
   /// With the order that was taken, where there are lower precisions.
   [[nodiscard]] Options options_of(Options options) const;
   [[nodiscard]] const Points& points() const noexcept { return points_; }
+  /// What the order was chosen by, where it was; else null.
+  [[nodiscard]] std::shared_ptr<const Scout> scout() const noexcept { return scout_; }
   /// The row, as given, of the point that comes k-th.
   [[nodiscard]] std::int64_t row(std::int64_t k) const {
     return rows_.empty() ? k : rows_[static_cast<std::size_t>(k)];
@@ -38,11 +43,10 @@ class OrderedPoints {
   void restore(MatrixView<double> rows) const;
 
  private:
-  [[nodiscard]] PointOrder chosen(const Options& options, const MaternParameters& parameters);
-
   PointOrder order_ = PointOrder::none;
   std::vector<std::int64_t> rows_;  ///< point rows_[k] comes k-th; empty: as they were given
   Points points_;
+  std::shared_ptr<const Scout> scout_;
 };
 
 }  // namespace strata

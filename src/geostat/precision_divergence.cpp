@@ -84,7 +84,7 @@ PrecisionDivergence precision_divergence(const Points& points, const MaternParam
     units.restore(out.factor, points.size());
     if (!out.factor.ok) return out;
   }
-  CovarianceSolver solver = covariance_solver(ordered.points(), ordered.options_of(options));
+  CovarianceSolver solver = covariance_solver(ordered, options);
   out.factor = solver.factor(covariance_of(parameters));
   units.restore(out.factor, points.size());
   out.run = solver.report();

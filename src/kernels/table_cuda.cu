@@ -133,6 +133,7 @@ class CudaBackend final : public Backend {
                            .dots = attempt<paired_dots_cuda>,
                            .sum = attempt<paired_sum_cuda>,
                            .subtract = attempt<paired_subtract_cuda>});
+    kernels_.set(block_norms, Elements(2, Element::fp64), attempt<block_norms_cuda>);
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     kernels_.set(covariance_times, kCovarianceTimesElements, attempt<covariance_times_cuda>);

@@ -85,6 +85,7 @@ const KernelTable& host_kernels() {
     add_subtract_columns(kernels, subtract_columns_host);
     add_kernels(kernels, panel_host());
     add_kernels(kernels, paired_host());
+    kernels.set(block_norms, Elements(2, Element::fp64), block_norms_host);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     kernels.set(covariance_times, kCovarianceTimesElements, covariance_times_host);

@@ -86,6 +86,7 @@ const KernelTable& reference_kernels() {
     add_subtract_columns(kernels, subtract_columns_reference);
     add_kernels(kernels, panel_reference());
     add_kernels(kernels, paired_reference());
+    kernels.set(block_norms, Elements(2, Element::fp64), block_norms_reference);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     kernels.set(covariance_times, kCovarianceTimesElements, covariance_times_reference);

@@ -261,33 +261,60 @@ TEST_P(MixedRun, NormsAreThoseOfTheTilesBeforeTheyWereRounded) {
   ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
   const TileNorms exact = exact_norms(c.a, c.l, kMixedTile);
   const std::vector<TileNorm> met = factor.measured_norms();
-  const std::vector<TileNorm> kept = factor.kept_norms(kMixedTile);
-  const TileNorms of_kept = exact_norms(c.a, lower_of(factor), kMixedTile);
   ASSERT_EQ(met.size(), exact.factor.size());
   for (std::int64_t j = 0; j < c.map().tiles(); ++j) {
     for (std::int64_t i = j; i < c.map().tiles(); ++i) {
       const std::size_t at = exact.at(i, j);
-      EXPECT_NEAR(std::sqrt(kept[at].square), of_kept.factor[at], 1e-14 * of_kept.factor[at]);
-      EXPECT_EQ(kept[at].largest, of_kept.largest[at]);
       const bool told = i > j && c.map().stored(i, j) != TilePrecision::none;
       const double norm = std::sqrt(met[at].square);
       EXPECT_NEAR(norm, told ? exact.factor[at] : 0, 1e-5) << i << "," << j;
       EXPECT_NEAR(met[at].largest, told ? exact.largest[at] : 0, 1e-5) << i << "," << j;
     }
   }
-  for (const std::int64_t order : {kMixedTile / 2, std::int64_t{1}}) {
-    const std::vector<TileNorm> parts = factor.kept_norms(order);
-    const TileNorms of_parts = exact_norms(c.a, lower_of(factor), order);
-    ASSERT_EQ(parts.size(), of_parts.factor.size());
-    for (std::size_t at = 0; at < parts.size(); ++at) {
-      EXPECT_NEAR(std::sqrt(parts[at].square), of_parts.factor[at], 1e-14 * of_parts.factor[at]);
-      EXPECT_EQ(parts[at].largest, of_parts.largest[at]);
-    }
-  }
   double smallest = 1e300;
   for (std::int64_t k = 0; k < kMixedOrder; ++k)
     smallest = std::min(smallest, c.l(k, k) * c.l(k, k));
   EXPECT_NEAR(factor.smallest_pivot(), smallest, 1e-4 * smallest);
+  EXPECT_THROW((void)factor.block_norms(kMixedTile), Error) << "tiles are in few bits";
+}
+
+TEST(BlockNormsOfFactor, AreToldWhereItsTilesLie) {
+  const MixedCase c(kMixedOrder, kMixedTile, Element::fp32);
+  for (const bool kept : {false, true}) {
+    for (const int devices : {1, 3}) {
+      CholeskyProblem problem = c.problem;
+      problem.formats = {};
+      problem.formats.kept = kept;
+      Options options = options_on(devices, kMuch);
+      TileFactor factor(problem, options);
+      ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
+      EXPECT_EQ(factor.report().traffic, factor.report().planned_traffic);
+      // Statuses, and on several devices tiles that others need.
+      if (kept && devices == 1) {
+        EXPECT_LE(factor.report().traffic.device_to_host_bytes, kMixedOrder * 8);
+      }
+      for (const std::int64_t order : {kMixedTile, kMixedTile / 2, std::int64_t{1}}) {
+        const std::vector<TileNorm> norms = factor.block_norms(order);
+        const TileNorms exact = exact_norms(c.a, c.l, order);
+        ASSERT_EQ(norms.size(), exact.factor.size());
+        double least = 1e300;
+        for (std::int64_t j = 0; j < exact.tiles; ++j) {
+          for (std::int64_t i = j; i < exact.tiles; ++i) {
+            const TileNorm& norm = norms[exact.at(i, j)];
+            EXPECT_NEAR(std::sqrt(norm.square), exact.factor[exact.at(i, j)], 1e-12);
+            EXPECT_NEAR(norm.largest, exact.largest[exact.at(i, j)], 1e-12);
+            if (i == j) least = std::min(least, norm.least_pivot);
+          }
+        }
+        EXPECT_NEAR(least, exact.smallest_pivot, 1e-12);
+      }
+      EXPECT_THROW((void)factor.block_norms(kMixedTile - 1), Error);
+      // It is whole afterwards.
+      const Matrix<double> l = lower_of(factor);
+      for (std::size_t at = 0; at < l.data.size(); ++at)
+        ASSERT_NEAR(l.data[at], c.l.data[at], 1e-12);
+    }
+  }
 }
 
 TEST(MixedRunOfFp64, HasTheBitsOfTheUniformFactor) {
@@ -337,7 +364,6 @@ void expect_refused(TileFactor& factor) {
   Matrix<double> x(kMixedOrder, 1);
   refused("sweep", [&] { (void)factor.sweep(Sweep::both, x.view()); });
   refused("copy_lower", [&] { (void)lower_of(factor); });
-  refused("kept_norms", [&] { (void)factor.kept_norms(kMixedTile); });
   refused("smallest_pivot", [&] { (void)factor.smallest_pivot(); });
   refused("multiply", [&] { (void)factor.multiply(x.data); });
 }

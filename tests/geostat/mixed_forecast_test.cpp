@@ -5,8 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+#include <thread>
+
 #include "cholesky/mixed_factor.hpp"
+#include "cholesky/planning.hpp"
+#include "geostat/order_choice.hpp"
 #include "geostat/point_order.hpp"
+#include "strata/error.hpp"
 #include "tests/support/gaussian.hpp"
 
 namespace strata::test {
@@ -68,6 +75,95 @@ TEST(MixedForecast, KnowsWhereNothingIsGained) {
   norms.smallest_pivot = 1e-12;
   asked.accuracy = 1e-5;
   EXPECT_LT(bearable(norms, asked, 102400).accuracy, 1e-12 + 1e-18);
+}
+
+/// Points in the unit square, so many that it is decided for a GPU which order they get.
+Points many_points() {
+  constexpr std::int64_t kMany = 54000;
+  Points points;
+  for (std::int64_t i = 0; i < kMany; ++i) {
+    points.x.push_back(random_uniform(6, static_cast<std::uint64_t>(2 * i)));
+    points.y.push_back(random_uniform(6, static_cast<std::uint64_t>(2 * i + 1)));
+  }
+  return points;
+}
+
+TEST(OrderChoice, DoesNotFollowFromWhenTheDeviceAnswers) {
+  const Points points = many_points();
+  const CovarianceParameters parameters{1, 0.1, 0.5, 0, true};
+  MixedPrecision asked;
+  asked.accuracy = 1e-7;
+  // The tile that is tried meanwhile, another one, and a device for which nothing is decided.
+  const std::int64_t tile =
+      mixed_tile(points.size(), 2, Machine::emulated(1, std::int64_t{80} << 30));
+  DeviceModel cpu = gpu();
+  cpu.kind = DeviceKind::cpu;
+  for (const DecidingDevice& device :
+       {DecidingDevice{gpu(), tile}, DecidingDevice{gpu(), tile / 2}, DecidingDevice{cpu, tile}}) {
+    std::promise<DecidingDevice> known;
+    known.set_value(device);
+    const OrderChoice at_once = choose_order(points, parameters, asked, known.get_future());
+    const OrderChoice late = choose_order(
+        points, parameters, asked, std::async(std::launch::deferred, [&] { return device; }));
+    std::promise<DecidingDevice> waited_for;
+    std::jthread answers([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));  // for longer than it is patient
+      waited_for.set_value(device);
+    });
+    const OrderChoice later = choose_order(points, parameters, asked, waited_for.get_future());
+    for (const OrderChoice* other : {&late, &later}) {
+      EXPECT_EQ(other->order, at_once.order);
+      EXPECT_EQ(other->rows, at_once.rows);
+      ASSERT_NE(other->scout, nullptr);
+      EXPECT_EQ(other->scout->norms.factor, at_once.scout->norms.factor);
+      EXPECT_TRUE(other->scout->is_of(device.tile, parameters));
+    }
+    EXPECT_EQ(std::ssize(at_once.rows), points.size());
+  }
+}
+
+TEST(OrderChoice, OfFewPointsNeedsNoScoutAndNamesWhatIsMissing) {
+  Points few = many_points();
+  few.x.resize(1000);
+  few.y.resize(1000);
+  MixedPrecision asked;
+  asked.accuracy = 1e-7;
+  std::promise<DecidingDevice> known;
+  known.set_value({gpu(), 256});
+  const OrderChoice choice = choose_order(few, {1, 0.1, 0.5, 0, true}, asked, known.get_future());
+  EXPECT_EQ(choice.order, PointOrder::kd);
+  EXPECT_TRUE(choice.rows.empty());
+  EXPECT_EQ(choice.scout, nullptr);
+  std::promise<DecidingDevice> broken;
+  broken.set_exception(
+      std::make_exception_ptr(Error(ErrorKind::device, "devices", "there is no such device")));
+  EXPECT_THROW((void)choose_order(few, {}, asked, broken.get_future()), Error);
+}
+
+TEST(MixedFactor, TakesAScoutThatWasFlownForItsCovariance) {
+  constexpr std::int64_t kOrder = 4600;  // of which it is worth deciding
+  constexpr std::int64_t kTile = 512;
+  const Matrix<double> points = ordered_points(kOrder, kTile, 3);
+  const CovarianceParameters parameters{1, 0.02, 0.5, 0.1, true};
+  Options options;
+  options.devices = "host:1";
+  options.device_memory_bytes = std::int64_t{512} << 20;
+  options.tile = kTile;
+  options.mixed.accuracy = 1e-5;
+  Scout told = fly_scout(points.view(), kTile, parameters);
+  told.seconds = 4321;
+  const auto seconds_with = [&](const Scout& scout) {
+    MixedFactor factor(points.view(), options, std::make_shared<const Scout>(scout));
+    EXPECT_TRUE(factor.factor(parameters).ok);
+    return factor.report().pilot_seconds;
+  };
+  EXPECT_GE(seconds_with(told), 4321);
+  Scout of_another = told;
+  of_another.parameters.range = 0.03;
+  EXPECT_LT(seconds_with(of_another), 4321);
+  of_another = told;
+  of_another.norms.tile = 256;
+  EXPECT_LT(seconds_with(of_another), 4321);
 }
 
 TEST(MixedForecast, DecidesNothingWhereFp64IsShort) {

@@ -20,6 +20,7 @@
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/mixed_products.hpp"
 #include "kernels/dense/potrf_batched.hpp"
+#include "kernels/dense/tile_norm.hpp"
 #include "kernels/dense/trmm.hpp"
 #include "kernels/krylov/panel.hpp"
 #include "strata/error.hpp"
@@ -86,6 +87,7 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
   EXPECT_EQ(fp64.erase(stacked_r.name) + fp64.erase(stacked_q.name), 2U);
   EXPECT_EQ(fp64.erase(solve_right_twice.name), 1U);  // a V of floats is solved for in other ways
   EXPECT_EQ(fp64.erase(covariance_times.name), 1U);   // for residuals
+  EXPECT_EQ(fp64.erase(block_norms.name), 1U);        // of a pilot
   EXPECT_EQ(fp32, fp64);
 }
 

@@ -72,7 +72,12 @@ void run_on_tiles(const Backend& backend, const Operation& operation, std::vecto
     views.push_back(tile->view);
     views.back().data = memory.back().data();
   }
-  kernel(*queue, {views, operation.operands}, {.variant = variant, .values = &kMixedScales});
+  try {
+    kernel(*queue, {views, operation.operands}, {.variant = variant, .values = &kMixedScales});
+  } catch (...) {
+    queue->synchronize();
+    throw;
+  }
   std::vector<std::byte> back;
   for (std::size_t t = 0; t < tiles.size(); ++t) {
     back.resize(tiles[t]->bytes.size());
@@ -288,6 +293,54 @@ TEST(TileNorm, IsThatOfTheTile) {
         EXPECT_EQ(norm(1, 0), largest);
       }
     }
+  }
+}
+
+TEST(BlockNorms, AreThoseOfTheBlocksOfATile) {
+  for (const Backend* backend : testing::all_of_them()) {
+    for (const auto& [m, n] :
+         {std::pair<std::int64_t, std::int64_t>{1, 1}, {15, 3}, {64, 64}, {257, 300}, {300, 257}}) {
+      for (const std::int64_t order : {1, 7, 64, 1000}) {
+        for (const bool lower : {false, true}) {
+          if (order == 1 && m * n > 64 * 64) continue;
+          Tile x(Element::fp64, m, n);
+          x.fill([&](auto i, auto j) {
+            return lower && i < j ? NAN : std::ldexp(random_elements(4)(i, j), int(i % 9) - 4);
+          });
+          const std::int64_t rows = (m + order - 1) / order;
+          const std::int64_t cols = (n + order - 1) / order;
+          Tile norms(Element::fp64, 2, 2 * rows * cols);
+          run_on_tiles(*backend, block_norms, {&norms, &x},
+                       static_cast<std::uint32_t>(order) | (lower ? kBlockNormsLower : 0));
+          for (std::int64_t c = 0; c < cols; ++c) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+              long double square = 0;
+              double largest = 0;
+              double least = lower && r == c ? INFINITY : 0;
+              for (std::int64_t j = c * order; j < std::min(n, (c + 1) * order); ++j) {
+                for (std::int64_t i = r * order; i < std::min(m, (r + 1) * order); ++i) {
+                  if (lower && i < j) continue;
+                  square += static_cast<long double>(x(i, j)) * x(i, j);
+                  largest = std::max(largest, std::fabs(x(i, j)));
+                  if (i == j && r == c) least = std::min(least, lower ? x(i, i) * x(i, i) : 0);
+                }
+              }
+              const auto expected = static_cast<double>(square);
+              const std::int64_t at = 2 * (r + c * rows);
+              EXPECT_NEAR(norms(0, at), expected, 1e-13 * expected)
+                  << backend->name() << ": " << m << " by " << n << " in " << order << ": " << r
+                  << ", " << c;
+              EXPECT_EQ(norms(1, at), largest);
+              EXPECT_EQ(norms(0, at + 1), least);
+            }
+          }
+        }
+      }
+    }
+    Tile x(Element::fp64, 3, 3);
+    Tile norms(Element::fp64, 2, 2);
+    EXPECT_THROW(run_on_tiles(*backend, block_norms, {&norms, &x}, 0), Error);
+    EXPECT_THROW(run_on_tiles(*backend, block_norms, {&norms, &x}, kBlockNormsLower), Error);
   }
 }
 

@@ -30,6 +30,7 @@ struct CovarianceParameters {
   /// The two coordinate families are the same points, so that the nugget belongs on the diagonal.
   bool same_points = true;
   Separation separation{};
+  bool operator==(const CovarianceParameters&) const = default;
 };
 
 /// The values of a run of covariance.

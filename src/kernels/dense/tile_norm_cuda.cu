@@ -51,10 +51,57 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads) norm_of_tile(TileNorm* norm, const Part* parts) {
   static_assert(kBlocks == kThreads);
   const Part all = of_block(parts[threadIdx.x]);
-  if (threadIdx.x == 0) *norm = {all.square, all.largest, {0, 0}};
+  if (threadIdx.x == 0) *norm = {all.square, all.largest, 0, 0};
+}
+
+/// A block of threads for each block of X.
+__global__ void __launch_bounds__(kThreads)
+    norms_of_blocks(TileNorm* norms, const double* x, std::int64_t rows, std::int64_t cols,
+                    std::int64_t ld, std::int64_t order, bool lower) {
+  __shared__ double pivots[kThreads];
+  const NormBlock block = norm_block(blockIdx.x, rows, cols, order);
+  const bool diagonal = lower && block.row == block.col;
+  const std::int64_t end = block.row + block.rows;
+  Part mine{0, 0};
+  double least = INFINITY;
+  for (std::int64_t j = block.col; j < block.col + block.cols; ++j) {
+    const double* column = x + j * ld;
+    const std::int64_t first = lower ? max(block.row, j) : block.row;
+    for (std::int64_t i = first + threadIdx.x; i < end; i += kThreads) {
+      const double value = column[i];
+      combine(mine, {value * value, fabs(value)});
+      if (diagonal && i == j) least = fmin(least, value * value);
+    }
+  }
+  const Part all = of_block(mine);
+  pivots[threadIdx.x] = least;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half)
+      pivots[threadIdx.x] = fmin(pivots[threadIdx.x], pivots[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0)
+    norms[blockIdx.x] = {all.square, all.largest, diagonal ? pivots[0] : 0.0, 0};
 }
 
 }  // namespace
+
+void block_norms_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  const std::int64_t order = norm_block_order(parameters.variant);
+  require_variant(block_norms, order > 0 ? parameters.variant : ~0U, ~(1U << 31));
+  const bool lower = (parameters.variant & kBlockNormsLower) != 0;
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView& x = calls[c][1];
+    const std::int64_t count = norm_blocks(x.rows, order) * norm_blocks(x.cols, order);
+    if (count == 0) continue;
+    norms_of_blocks<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(
+        static_cast<TileNorm*>(calls[c][0].data), static_cast<const double*>(x.data), x.rows,
+        x.cols, x.ld, order, lower);
+    require_cuda(cudaGetLastError(), "block_norms");
+  }
+}
 
 template <class T>
 void tile_norm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
