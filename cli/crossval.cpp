@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
+#include "cli/starting_devices.hpp"
 
 namespace strata::cli {
 namespace {
@@ -49,6 +50,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
   options.seed = common.seed;
   options.options = a.precision.to_options(common);
   check_outputs(common, {{"--output", a.output}}, {a.model, common.rates});
+  const StartingDevices starting(options.options.devices);
   const ModelFile file = read_model(a.model);
   const Model& model = file.model;
   check_interrupt();

@@ -10,6 +10,7 @@
 #include "cli/fit_search.hpp"
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
+#include "cli/starting_devices.hpp"
 
 namespace strata::cli {
 namespace {
@@ -296,6 +297,7 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
                  {"--predictions", arguments.predictions},
                  {"--journal", arguments.journal}},
                 {arguments.file, common.rates});
+  const StartingDevices starting(fit_options.options.devices);
   const SplitObservations data =
       read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed);
   const bool holdout = data.holdout.points.size() > 0;

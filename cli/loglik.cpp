@@ -4,6 +4,7 @@
 
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
+#include "cli/starting_devices.hpp"
 
 namespace strata::cli {
 namespace {
@@ -34,6 +35,7 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   parameters.separation = arguments.separation.separation(arguments.columns);
   const Distance distance = parameters.separation.distance;
   check_outputs(common, {}, {arguments.file, common.rates});
+  const StartingDevices starting(options.devices);
   const Observations data =
       read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed).fit;
   check_places(data.points, data.rows, distance, arguments.file);

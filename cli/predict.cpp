@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
+#include "cli/starting_devices.hpp"
 
 namespace strata::cli {
 namespace {
@@ -220,6 +221,7 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
   const Options options = arguments.precision.to_options(common);
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.model, arguments.file, common.rates});
+  const StartingDevices starting(options.devices);
   const ModelFile file = read_model(arguments.model);
   const ColumnNames columns = named_columns(arguments, file);
   Places places(arguments.file, columns, arguments.value,

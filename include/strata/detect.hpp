@@ -1,7 +1,7 @@
 #pragma once
 // The machine at hand, for plan() and simulate().
 //
-// Contract: looks at the devices; nothing is measured or allocated.
+// Contract: looks at the devices; nothing is measured, and nothing stays allocated.
 
 #include <cstdint>
 #include <string>
@@ -15,5 +15,10 @@ namespace strata {
 /// Error{misuse} for other text, Error{device} if there is no such device.
 [[nodiscard]] Machine detect_machine(const std::string& devices = "auto",
                                      std::int64_t memory_bytes = 0);
+
+/// Has the driver and the libraries do for the GPUs named by `devices` what they do once in a
+/// process, before the first run on each. It takes some tenths of a second: a thread of its own may
+/// do it while data are read. Throws as detect_machine(), and Error{device, memory}.
+void start_devices(const std::string& devices = "auto");
 
 }  // namespace strata

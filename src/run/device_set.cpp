@@ -278,6 +278,29 @@ Machine detect_machine(const std::string& devices, std::int64_t memory_bytes) {
   return make_machine(places_of(devices), memory_bytes, 0);
 }
 
+void start_devices(const std::string& devices) {
+  constexpr std::int64_t kOrder = 16;
+  constexpr std::int64_t kBlockBytes = kOrder * kOrder * std::int64_t{sizeof(double)};
+  for (const DevicePlace& place : places_of(devices)) {
+    if (place.backend->on_host()) continue;
+    const KernelFunction kernel =
+        place.backend->kernels().find(gemm.name, Elements(3, Element::fp64));
+    if (kernel == nullptr) continue;
+    const auto device = place.backend->make_device(place.index, 8 * kBlockBytes);
+    const Buffer memory = device->allocate(3 * kBlockBytes);
+    const auto queue = device->make_queue(QueuePriority::normal);
+    std::array<BlockView, 3> views;
+    for (std::size_t k = 0; k < views.size(); ++k)
+      views[k] = {.data = memory.data() + static_cast<std::int64_t>(k) * kBlockBytes,
+                  .rows = kOrder,
+                  .cols = kOrder,
+                  .ld = kOrder};
+    // What the numbers are does not matter: the library makes its handle, and loads its code.
+    kernel(*queue, {views, gemm.operands}, {.variant = kTransposeB});
+    queue->synchronize();
+  }
+}
+
 DeviceSet::DeviceSet(const Options& options) : DeviceSet(places_of(options.devices), options) {}
 
 DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,

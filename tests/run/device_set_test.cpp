@@ -66,6 +66,17 @@ TEST(ChooseDevices, ReadsOrRefusesCudaTexts) {
   }
 }
 
+TEST(StartDevices, TakesWhatDetectionTakes) {
+  EXPECT_NO_THROW(start_devices("host:3"));
+  EXPECT_NO_THROW(start_devices());
+  EXPECT_THROW(start_devices("host:x"), Error);
+  EXPECT_THROW(start_devices("cuda:1000"), Error);
+  if (cuda_backend() != nullptr) {
+    EXPECT_NO_THROW(start_devices("cuda:0"));
+    EXPECT_NO_THROW(start_devices("cuda:0")) << "and again";
+  }
+}
+
 TEST(ChooseDevices, AutoIsEveryGpuElseTheHost) {
   const Backend* cuda = cuda_backend();
   for (const char* text : {"auto", ""}) {
