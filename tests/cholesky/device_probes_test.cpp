@@ -8,6 +8,7 @@
 #include "kernels/covariance/covariance_times.hpp"
 #include "strata/error.hpp"
 #include "tests/cholesky/mixed_factors.hpp"
+#include "tests/support/backends.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/host_probes.hpp"
 #include "tests/support/mixed_problem.hpp"
@@ -51,13 +52,13 @@ struct ProbedFactor {
   }
 };
 
-Options probed_on(int devices, std::int64_t memory_bytes = kEnough) {
+Options probed_on(int devices, std::int64_t memory_bytes = kEnough,
+                  const std::string& backend = "host") {
   Options options;
-  options.devices = "host:" + std::to_string(devices);
+  options.devices = devices_text(backend, devices);
   options.device_memory_bytes = memory_bytes;
   return options;
 }
-
 /// Some steps, each divided by the norms of the one before.
 std::vector<ProbeSums> steps_of(ProbeVectors& probes, int count) {
   std::vector<ProbeSums> all;
@@ -87,10 +88,35 @@ void expect_same_bits(const std::vector<ProbeSums>& got, const std::vector<Probe
   }
 }
 
-TEST(DeviceProbes, HaveTheSumsOfVectorsInHostMemory) {
+/// Devices, and what they keep tiles of 24 bits in: fp16x2 is a GPU's, here on the host, too.
+struct ProbedKind {
+  std::string backend;
+  Element single = Element::fp32;
+};
+std::vector<ProbedKind> probed_kinds() {
+  std::vector<ProbedKind> kinds{{"host", Element::fp32}, {"host", Element::fp16x2}};
+  if (cuda_backend() != nullptr) kinds.push_back({"cuda", Element::fp16x2});
+  return kinds;
+}
+
+class DeviceProbesOn : public ::testing::TestWithParam<ProbedKind> {
+ protected:
+  [[nodiscard]] static ProbedFactor factor_on(int devices, std::int64_t memory_bytes = kEnough,
+                                              std::int64_t n = kMixedOrder) {
+    return ProbedFactor(probed_on(devices, memory_bytes, GetParam().backend), n, kMixedTile,
+                        GetParam().single);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceProbesOn, ::testing::ValuesIn(probed_kinds()),
+                         [](const auto& info) {
+                           return info.param.backend + "_" +
+                                  std::string(to_string(info.param.single));
+                         });
+
+TEST_P(DeviceProbesOn, HaveTheSumsOfVectorsInHostMemory) {
   for (const std::int64_t n : {std::int64_t{1}, std::int64_t{16}, std::int64_t{17}, kMixedOrder}) {
     for (const int probes : {2, 5, 36, 37, 75}) {
-      ProbedFactor p(probed_on(1), n);
+      ProbedFactor p = factor_on(1, kEnough, n);
       const ProbeOptions options{.probes = probes, .seed = 11, .steps_max = 3};
       HostProbes host(n, p.operators(), options);
       DeviceProbes device = p.probes(options);
@@ -136,11 +162,11 @@ TEST(DeviceProbes, EstimateWhatVectorsInHostMemoryDo) {
   }
 }
 
-TEST(DeviceProbes, MoveTheProbesOnceAndNumbersAfterwards) {
+TEST_P(DeviceProbesOn, MoveTheProbesOnceAndNumbersAfterwards) {
   constexpr int kProbes = 32;
   constexpr std::int64_t kBlock = kMixedOrder * kProbes * 8;
   constexpr std::int64_t kPoints = kMixedOrder * 2 * 8;
-  ProbedFactor p(probed_on(1));
+  ProbedFactor p = factor_on(1);
   {
     DeviceProbes device = p.probes({.probes = kProbes});
     std::vector<double> norms;
@@ -179,14 +205,15 @@ TEST(DeviceProbes, LeaveTheDevicesToTheFactor) {
   EXPECT_EQ(report.traffic.host_to_device_bytes, bytes) << "no tile had to come again";
 }
 
-TEST(DeviceProbes, HaveTheSameBitsWhateverTheBudgetAndTheDevices) {
+TEST_P(DeviceProbesOn, HaveTheSameBitsWhateverTheBudgetAndTheDevices) {
   const ProbeOptions options{.probes = 40, .seed = 3, .steps_max = 4};
-  ProbedFactor whole(probed_on(1));
+  ProbedFactor whole = factor_on(1);
   DeviceProbes alone = whole.probes(options);
   const std::vector<ProbeSums> expected = steps_of(alone, 4);
   for (const int devices : {1, 2, 3}) {
+    if (devices_text(GetParam().backend, devices).empty()) continue;  // too few GPUs
     for (const std::int64_t memory : {kEnough, std::int64_t{300'000}, std::int64_t{150'000}}) {
-      ProbedFactor p(probed_on(devices, memory));
+      ProbedFactor p = factor_on(devices, memory);
       DeviceProbes probes = p.probes(options);
       std::vector<ProbeSums> got;
       std::vector<double> norms;
