@@ -263,6 +263,22 @@ void add_families(const LanczosProblem& problem, const LanczosEmitter& emitter,
         at_once);
 }
 
+/// Whether blocks of the tall kind would be a little larger than tiles of L: sizes within an eighth
+/// share slots, which are cut for the larger one, so that tiles that lie in slots of their own size
+/// would have to leave.
+bool crowds_factor(const LanczosProblem& problem) {
+  const std::int64_t tall = problem.column_tile * problem.columns * std::int64_t{sizeof(double)};
+  const std::int64_t elements = problem.tile * problem.tile;
+  const auto crowds = [&](Element element) {
+    const std::int64_t bytes = elements * bytes_of(element);
+    return tall > bytes && tall <= bytes + bytes / 8;
+  };
+  if (problem.formats.map == nullptr) return crowds(problem.precision);
+  for (int p = 0; p < static_cast<int>(TilePrecision::none); ++p)
+    if (crowds(problem.formats.element(static_cast<TilePrecision>(p)))) return true;
+  return false;
+}
+
 }  // namespace
 
 Schedule lanczos_step(const LanczosProblem& problem) {
@@ -290,6 +306,7 @@ LanczosProblem choose_lanczos_blocks(LanczosProblem problem, int steps_max,
   while (problem.column_tile / 2 >= problem.n && problem.column_tile > kCovarianceRun)
     problem.column_tile /= 2;
   problem.columns = std::min(problem.vectors, kColumnsMost);
+  while (crowds_factor(problem) && problem.column_tile > kCovarianceRun) problem.column_tile /= 2;
   LanczosProblem widest = problem;
   widest.basis.assign(static_cast<std::size_t>(steps_max), problem.work_identity);
   const auto needed = [&](std::int64_t at_once) {

@@ -278,6 +278,31 @@ TEST(DeviceProbes, RefuseWhatIsNoStep) {
   EXPECT_THROW((void)probes.step(three), Error) << "there is no factor";
 }
 
+TEST(LanczosStep, HasNoBlocksThatTakeTheSlotsOfTiles) {
+  // 36 columns in tiles of 16384 are an eighth larger than a tile of 2048 in fp8, those of 8192
+  // than one of 1024 in fp16.
+  const MixedCase c(kMixedOrder, kMixedTile, Element::fp16x2);
+  for (const std::int64_t tile : {1024, 2048, 4096}) {
+    for (const std::int64_t vectors : {2, 5, 32, 33, 35, 36, 64, 4096}) {
+      LanczosProblem problem;
+      problem.n = kMixedOrder / kMixedTile * tile + 1;  // as many tiles as the map has
+      problem.tile = tile;
+      problem.vectors = vectors;
+      problem.formats = c.problem.formats;
+      problem.work_identity = 1;
+      problem = choose_lanczos_blocks(problem, 40, Machine::emulated(1, std::int64_t{80} << 30));
+      EXPECT_EQ(problem.column_tile % kCovarianceRun, 0);
+      const std::int64_t tall = problem.column_tile * problem.columns * 8;
+      for (const std::int64_t bytes : {1, 2, 4, 8}) {
+        const std::int64_t of_tile = tile * tile * bytes;
+        EXPECT_FALSE(tall > of_tile && tall <= of_tile + of_tile / 8)
+            << tile << ", " << vectors << " vectors, " << bytes << " bytes";
+      }
+      EXPECT_GE(problem.column_tile, 2048) << tile << ", " << vectors;
+    }
+  }
+}
+
 /// With products of many calls in a task, as on a GPU, and without: the same bits.
 TEST(LanczosStep, HasTheSameBitsHoweverManyCallsATaskHas) {
   constexpr std::int64_t kOrder = 75;
