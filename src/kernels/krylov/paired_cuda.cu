@@ -70,14 +70,16 @@ __device__ void each_element(const Calls& calls, const F& element) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) quotient_kernel(Calls calls, std::uint32_t) {
+__global__ void __launch_bounds__(kThreads)
+    quotient_kernel(const __grid_constant__ Calls calls, std::uint32_t) {
   const Matrix* x = calls.x[blockIdx.y];
   each_element(calls, [&](std::int64_t i, std::int64_t j) {
     x[0].column(j)[i] = rounded_quotient(x[1].column(j)[i], *x[2].column(j));
   });
 }
 
-__global__ void __launch_bounds__(kThreads) start_kernel(Calls calls, std::uint32_t) {
+__global__ void __launch_bounds__(kThreads)
+    start_kernel(const __grid_constant__ Calls calls, std::uint32_t) {
   const Matrix* x = calls.x[blockIdx.y];
   each_element(calls, [&](std::int64_t i, std::int64_t j) {
     x[0].column(j)[i] = x[2].column(j)[i];
@@ -85,13 +87,15 @@ __global__ void __launch_bounds__(kThreads) start_kernel(Calls calls, std::uint3
   });
 }
 
-__global__ void __launch_bounds__(kThreads) copy_kernel(Calls calls, std::uint32_t) {
+__global__ void __launch_bounds__(kThreads)
+    copy_kernel(const __grid_constant__ Calls calls, std::uint32_t) {
   const Matrix* x = calls.x[blockIdx.y];
   each_element(calls,
                [&](std::int64_t i, std::int64_t j) { x[0].column(j)[i] = x[1].column(j)[i]; });
 }
 
-__global__ void __launch_bounds__(kThreads) excess_kernel(Calls calls, std::uint32_t) {
+__global__ void __launch_bounds__(kThreads)
+    excess_kernel(const __grid_constant__ Calls calls, std::uint32_t) {
   const Matrix* x = calls.x[blockIdx.y];
   each_element(calls, [&](std::int64_t i, std::int64_t j) {
     double& y = x[0].column(j)[i];
@@ -99,7 +103,8 @@ __global__ void __launch_bounds__(kThreads) excess_kernel(Calls calls, std::uint
   });
 }
 
-__global__ void __launch_bounds__(kThreads) subtract_kernel(Calls calls, std::uint32_t) {
+__global__ void __launch_bounds__(kThreads)
+    subtract_kernel(const __grid_constant__ Calls calls, std::uint32_t) {
   const Matrix* x = calls.x[blockIdx.y];
   each_element(calls, [&](std::int64_t i, std::int64_t j) {
     double& y = x[0].column(j)[i];
@@ -130,7 +135,8 @@ __device__ Kept sum_of_warp(Kept kept) {
   return kept;
 }
 
-__global__ void __launch_bounds__(kThreads) dots_kernel(Calls calls, std::uint32_t variant) {
+__global__ void __launch_bounds__(kThreads)
+    dots_kernel(const __grid_constant__ Calls calls, std::uint32_t variant) {
   __shared__ Kept of_warps[kWarps];
   const Matrix* x = calls.x[blockIdx.y];
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
@@ -169,8 +175,8 @@ struct Parts {
 
 /// s_j is not rounded before the last part: what was lost is in `lost`, where there are more.
 __global__ void __launch_bounds__(kThreads)
-    sum_kernel(double* s, std::int64_t s_ld, std::int64_t cols, double* lost, Parts parts,
-               bool begins, bool ends) {
+    sum_kernel(double* s, std::int64_t s_ld, std::int64_t cols, double* lost,
+               const __grid_constant__ Parts parts, bool begins, bool ends) {
   const std::int64_t j = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   if (j >= cols) return;
   Kept all;
