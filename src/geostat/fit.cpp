@@ -255,28 +255,26 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
   (void)call(at_);
   const std::size_t begin = *objective.step_at(at_);
   std::optional<Scale> scale = scale_of(objective, from);
-  // The information is that of few points: of so many it may say too much.
-  const bool large = objective.n() > 2 * kCurvatureOrderMax;
-  const bool scale_failed = large && scale_fails_;
+  const bool scale_failed = scale_fails_;
   // Roughly, in the scale of where it begins; then in that of where it has come to.
   for (const double gain : {std::max(kRoughGain, ending.gain), ending.gain}) {
     if (!scale || left() <= 0 || scale_failed) break;
     const std::size_t before = objective.best_of_search(begin, first);
     const Minimum minimum = minimize_scaled(
         [&](const std::vector<double>& x) { return call(scale->space.values(x)); }, scale->start,
-        scale->space.box(), {1, {}, ending.tolerance, gain, left(), ending.rival, large});
+        scale->space.box(), {1, {}, ending.tolerance, gain, left(), ending.rival});
     if (minimum.beaten || (minimum.converged && gain == ending.gain)) return true;
     const std::size_t now = objective.best_of_search(begin, first);
     learn_at(objective, now);
     scale = scale_of(objective, from);
     if (minimum.converged || (gain > ending.gain && now != before) || !scale) continue;
-    scale_fails_ = large && !on_all_points_;  // it did not get on, nor will it with more points
+    scale_fails_ = !on_all_points_;  // it did not get on, nor will it with more points
     break;
   }
   if (left() <= 0) return false;
   const FitSpace& space = scale ? scale->space : from;
   const auto value = [&](const std::vector<double>& x) { return call(space.values(x)); };
-  if (scale && large) {
+  if (scale) {
     // Where a search did not get on its scale is wrong by little; where none did with a sample the
     // deviations are far too short. What single steps gain does not end it: see minimize.hpp.
     const double factor = scale_failed ? 3 : 0.3;
@@ -286,12 +284,9 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
                              {1, {}, tolerance, 0, left()})
         .converged;
   }
-  if (scale)
-    for (double& step : scale->steps) step = std::max(0.3 * step, 1e-3);
   const double relative = ending.gain / static_cast<double>(objective.n());
   return minimize(value, space.coordinates(at_), space.box(),
-                  {0.2, scale ? scale->steps : std::vector<double>{}, ending.tolerance, relative,
-                   left()})
+                  {0.2, {}, ending.tolerance, relative, left()})
       .converged;
 }
 

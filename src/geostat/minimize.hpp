@@ -27,9 +27,6 @@ struct MinimizeOptions {
   /// A value that is known from elsewhere: minimize_scaled ends, without convergence, as soon as it
   /// is clear that it will not come below.
   double rival = std::numeric_limits<double>::infinity();
-  /// minimize_scaled tries f around the end of its search before it converges, and gives up where
-  /// the scale is wrong.
-  bool try_scale = false;
 };
 
 struct Minimum {
@@ -60,7 +57,8 @@ struct ScaledStart {
 
 /// Minimizes f from start.x0, or the best that is known: in few evaluations if it is roughly as the
 /// start says; x0 lies in the box. It stops, without convergence, where it does not get on, or
-/// where f is not as the start says: then what it found is where minimize() goes on. `step` is a
+/// where f is not as the start says, for which it tries f around where it ends: then what it found
+/// is where minimize_in_steps() goes on. `step` is a
 /// radius of u, `tolerance` of x; `gain`, not relative here, is what is still expected to be
 /// gained. What is known may be the best.
 [[nodiscard]] Minimum minimize_scaled(const ObjectiveFunction& f, const ScaledStart& start,

@@ -13,8 +13,8 @@
 // more than what the step promises, the next point is beside the minimum, where g is known least.
 // The search ends when both together are below `gain`, or when a value that is known from elsewhere
 // is further below than the model's own errors can account for. Curvature may be the prior's alone,
-// so f is tried one deviation away in each direction first; where it is lower, the
-// search has not converged.
+// so f is tried one deviation away in each direction first; where it is lower, the search has not
+// converged.
 
 #include "geostat/minimize.hpp"
 
@@ -31,10 +31,16 @@ namespace {
 
 constexpr double kPrior = 0.5;
 constexpr double kCubic = 0.3;
+constexpr double kNoPrior = 5;  // and kNoCubic: what the values say by themselves
+constexpr double kNoCubic = 0.02;
 constexpr double kPriorCount = 3;
 constexpr int kIdleMax = 10;
 constexpr int kEvaluationsOfModel = 4;  // for each of its unknowns
 constexpr double kFarthest = 4;         // deviations from the start, from variable to variable
+constexpr double kSlopeGoesOn = 20;     // deviations
+// Deviations: how far the best point may come from where the scale was tried before it is tried
+// again. Nearer, values that gain nothing would be asked for without end.
+constexpr double kNear = 0.3;
 
 using Vector = std::vector<double>;
 
@@ -48,6 +54,8 @@ Vector sum(Vector a, const Vector& b, double s = 1) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] += s * b[i];
   return a;
 }
+
+double distance(const Vector& a, const Vector& b) { return length(sum(a, b, -1)); }
 
 /// A·x, A square and packed by columns.
 Vector times(const Vector& a, const Vector& x) {
@@ -151,9 +159,7 @@ class Search {
 
   void add(const Vector& x, double value) {
     samples_.push_back({x, u_of(x), value});
-    if (!(value < best().value)) return;
-    best_ = samples_.size() - 1;
-    holds_ = false;
+    if (value < best().value) best_ = samples_.size() - 1;
   }
   [[nodiscard]] bool known(const Vector& x) const {
     return std::any_of(samples_.begin(), samples_.end(),
@@ -340,6 +346,12 @@ class Search {
     return row;
   }
 
+  [[nodiscard]] double trace(const Vector& a) const {
+    double out = 0;
+    for (std::size_t i = 0; i < k_; ++i) out += a[i + i * k_];
+    return out;
+  }
+
   /// The first axis of a covariance, by the power method, times its deviation.
   [[nodiscard]] static Vector first_axis(const Vector& covariance, std::size_t k) {
     Vector axis(k);
@@ -368,35 +380,39 @@ class Search {
     return best().value - most > options_.rival;
   }
 
+  /// The same by what the values say by themselves, and by a slope that would have to go on for
+  /// kSlopeGoesOn deviations: a curvature that is the prior's, or small beside what the values
+  /// leave open of it, takes a long flat slope for a minimum near by.
+  [[nodiscard]] bool is_beaten_by_values() const {
+    const QuadraticModel free = fit(kNoPrior, kNoCubic);
+    const Inside inside = minimum_inside(free);
+    Vector slope = free.g;
+    for (const Vector& outward : inside.outward)
+      slope = sum(slope, outward, std::max(0.0, -scalar_product(slope, outward)));
+    const double steepest = length(slope) + std::sqrt(trace(covariance_inside(free, inside)));
+    return is_beaten(-free.change(inside.d), 0, length(inside.d)) &&
+           best().value - kSlopeGoesOn * steepest > options_.rival;
+  }
+
   /// Whether f was tried about one deviation away down the slope and to both sides of each
   /// variable, and where a model without a prior has its minimum, and is not lower there. Curvature
   /// may be the prior's alone, by which a long flat slope looks like a minimum. Where f is lower
   /// the search is over: the scale is wrong.
   [[nodiscard]] bool scale_holds(const QuadraticModel& model) {
-    if (holds_ || !options_.try_scale) return true;
+    if (!tried_at_.empty() && distance(best().u, tried_at_) < kNear) return true;
     const Vector from = best().u;
     const double here = best().value;
     const int before = evaluations_;
+    tried_at_ = from;
     for (std::size_t v = 0; v <= 2 * k_ && more(); ++v) {
       Vector way(k_);
-      if (v > 0) {
-        way[(v - 1) / 2] = v % 2 == 0 ? 1 : -1;
-      } else if (const double slope = length(model.g); slope > 0) {
-        way = sum(way, model.g, -1 / slope);
-      }
-      const Vector x = inside_of(sum(from, way));
-      if (is_tried(from, way, v > 0 ? 0.9 : 0.95) || known(x) ||
-          length(sum(u_of(x), from, -1)) < 0.5)
-        continue;
-      evaluate(x);
-      if (samples_.back().value < here - options_.gain) {
+      if (v > 0) way[(v - 1) / 2] = v % 2 == 0 ? 1 : -1;
+      if (v == 0 ? lower_down_the_slope(model) : lower_towards(way, from, here, 0.9)) {
         state_ = State::stuck;
         return false;
       }
     }
     // As the values say it by themselves.
-    constexpr double kNoPrior = 5;
-    constexpr double kNoCubic = 0.02;
     const QuadraticModel free = fit(kNoPrior, kNoCubic);
     const Inside inside = minimum_inside(free);
     const Vector x = point_at(inside.d);
@@ -407,8 +423,21 @@ class Search {
         return false;
       }
     }
-    holds_ = evaluations_ == before;  // else the model is to be made again
-    return holds_;
+    return evaluations_ == before;  // else the model is to be made again
+  }
+  /// Evaluates f one deviation from the best point down the slope of the model, unless it is known
+  /// about there; whether it is lower.
+  [[nodiscard]] bool lower_down_the_slope(const QuadraticModel& model) {
+    const double slope = length(model.g);
+    return slope > 0 &&
+           lower_towards(sum(Vector(k_), model.g, -1 / slope), best().u, best().value, 0.95);
+  }
+  [[nodiscard]] bool lower_towards(const Vector& way, const Vector& from, double here,
+                                   double cosine) {
+    const Vector x = inside_of(sum(from, way));
+    if (is_tried(from, way, cosine) || known(x) || distance(u_of(x), from) < 0.5) return false;
+    evaluate(x);
+    return samples_.back().value < here - options_.gain;
   }
   /// `cosine`: the least, of the angle between a direction that was tried and `way`.
   [[nodiscard]] bool is_tried(const Vector& from, const Vector& way, double cosine) const {
@@ -427,13 +456,12 @@ class Search {
     Vector d = inside.d;
     const double promised = -model.change(d);
     const Vector covariance = covariance_inside(model, inside);
-    double hidden = 0;
-    for (std::size_t i = 0; i < k_; ++i) hidden += 0.5 * covariance[i + i * k_];
+    const double hidden = 0.5 * trace(covariance);
     if (promised + hidden < options_.gain) {
       if (scale_holds(model)) state_ = State::converged;
       return;
     }
-    if (is_beaten(promised, hidden, length(d))) {
+    if (is_beaten(promised, hidden, length(d)) && is_beaten_by_values()) {
       state_ = State::beaten;
       return;
     }
@@ -464,9 +492,8 @@ class Search {
     // Where the scale is right the minimum is near, and a model needs far fewer evaluations.
     const auto unknowns = static_cast<int>((k_ + 1) * (k_ + 2) / 2);
     const double away = length(sum(best().u, u_of(start_.x0), -1));
-    if (idle_ > kIdleMax ||
-        (options_.try_scale && (evaluations_ > kEvaluationsOfModel * unknowns ||
-                                away > kFarthest * std::sqrt(static_cast<double>(k_)))))
+    if (idle_ > kIdleMax || evaluations_ > kEvaluationsOfModel * unknowns ||
+        away > kFarthest * std::sqrt(static_cast<double>(k_)))
       state_ = State::stuck;
   }
 
@@ -475,8 +502,8 @@ class Search {
   const ScaledStart& start_;
   const Box& box_;
   const MinimizeOptions& options_;
-  Vector inverse_;      // of C
-  bool holds_ = false;  ///< the scale was tried at the best point
+  Vector inverse_;   // of C
+  Vector tried_at_;  ///< the best point when the scale was tried; none: it was not
   double radius_;
   std::vector<EvaluatedPoint> samples_;
   std::size_t best_ = 0;

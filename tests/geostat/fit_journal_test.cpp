@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
@@ -32,6 +34,32 @@ class FitJournalTest : public testing::Test {
     options.journal = scratch.path("j.txt");
   }
   [[nodiscard]] FitResult run() const { return fit(points, values, options); }
+
+  /// A fit that is cancelled after every so many evaluations and run again, and how often it ran.
+  [[nodiscard]] std::pair<FitResult, int> interrupted_every(int every) {
+    const auto lines = [&] {
+      const std::string text = test::slurp(options.journal);
+      return std::count(text.begin(), text.end(), '\n');
+    };
+    std::optional<FitResult> got;
+    int runs = 0;
+    for (; !got && runs < 400; ++runs) {
+      const auto before = lines();
+      options.options.progress = [&](const Progress&) { return lines() < before + every; };
+      if (before == 0)  // the header comes with the first evaluation
+        options.options.progress = [&](const Progress&) { return lines() < kHeader + every; };
+      const auto error = kind_of_error([&] { got = run(); });
+      if (got) continue;
+      if (error != ErrorKind::cancelled || lines() <= before) {
+        ADD_FAILURE() << "no progress";
+        return {};
+      }
+    }
+    options.options.progress = {};
+    if (!got) ADD_FAILURE() << "it does not end";
+    return {got.value_or(FitResult{}), runs};
+  }
+  static constexpr int kHeader = 13;  // lines
 
   test::Scratch scratch;
   Points points;
@@ -70,28 +98,44 @@ TEST_F(FitJournalTest, AnInterruptedFitEndsWithTheSameBits) {
   for (const int every : {7, 25, 60}) {
     if (every < 60 && test::kSanitized) continue;  // many starts
     options.journal = scratch.path("j" + std::to_string(every) + ".txt");
-    const auto lines = [&] {
-      const std::string text = test::slurp(options.journal);
-      return std::count(text.begin(), text.end(), '\n');
-    };
-    int runs = 0;
-    std::vector<double> got;
-    for (bool ended = false; !ended; ++runs) {
-      ASSERT_LT(runs, 400);
-      const auto before = lines();
-      options.options.progress = [&](const Progress&) { return lines() < before + every; };
-      if (before == 0)  // the header comes with the first evaluation
-        options.options.progress = [&](const Progress&) { return lines() < 13 + every; };
-      const auto error = kind_of_error([&] { got = numbers_of(run()); });
-      ended = !error.has_value();
-      if (!ended) {
-        ASSERT_EQ(*error, ErrorKind::cancelled);
-        ASSERT_GT(lines(), before) << "no progress";
-      }
-    }
+    const auto [result, runs] = interrupted_every(every);
     EXPECT_GT(runs, 2);
-    EXPECT_TRUE(test::same_bits(got, expected)) << "every " << every << " evaluations";
+    EXPECT_TRUE(test::same_bits(numbers_of(result), expected))
+        << "every " << every << " evaluations";
   }
+}
+
+// Covariances that bear no rounding to fewer bits: FP64 from the first that fails, before an
+// interruption and behind it.
+TEST_F(FitJournalTest, WhereLowerPrecisionsFailItGoesOnInFp64AfterAnInterruptionToo) {
+  if (test::kSanitized) GTEST_SKIP() << "fewer points are not worth a decision";
+  points = random_points(4500, 93);
+  values.clear();
+  for (std::size_t i = 0; i < points.x.size(); ++i)
+    values.push_back(std::sin(3 * points.x[i]) * std::cos(2 * points.y[i]));
+  options.smoothness = 1.5;
+  options.nugget = 1e-9;
+  options.start = {1, 0.3, 1.5, 1e-9};
+  options.max_evaluations = 4;
+  options.standard_errors = StandardErrorMethod::none;
+  options.options.tile = 500;
+  options.journal.clear();
+  const FitResult exact = run();
+  EXPECT_FALSE(exact.mixed.has_value());
+  options.options.mixed.accuracy = 1e-6;
+  const FitResult whole = run();
+  options.journal = scratch.path("failed.txt");
+  const auto [resumed, runs] = interrupted_every(2);
+  EXPECT_GT(runs, 1);
+  for (const FitResult* result : {&whole, &resumed}) {
+    ASSERT_TRUE(result->mixed.has_value());
+    EXPECT_EQ(result->mixed->accuracy, 0);
+    EXPECT_NE(result->mixed->note.find("FP64"), std::string::npos) << result->mixed->note;
+  }
+  EXPECT_TRUE(test::same_bits(numbers_of(resumed), numbers_of(whole)));
+  ASSERT_EQ(whole.path.size(), exact.path.size());
+  for (std::size_t k = 0; k < exact.path.size(); ++k)
+    EXPECT_NEAR(whole.path[k].log_likelihood, exact.path[k].log_likelihood, 1e-3) << k;
 }
 
 TEST_F(FitJournalTest, AFinishedFitIsReadBack) {

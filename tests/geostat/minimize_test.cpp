@@ -2,11 +2,15 @@
 
 #include "geostat/minimize.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "base/constants.hpp"
 
@@ -105,9 +109,18 @@ TEST(MinimizeScaled, DoesNotTakeALongFlatSlopeForAMinimum) {
                     return 0.5 * (0.15 / std::fabs(away)) * along * along + 0.5 * across * across;
                   },
                   box};
-        const Minimum got = minimize_scaled(std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box,
-                                            {1, {}, 1e-6, gain, 80, kInfinity, true});
+        const Minimum got =
+            minimize_scaled(std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box, {1, {}, 1e-6, gain, 80});
         EXPECT_LE(f.calls, 30);
+        // A rival that is better than the start, and not than a minimum within a few dozens of
+        // deviations, does not end it.
+        const int calls = f.calls;
+        const double rival = std::fabs(away) > 40 ? kInfinity : 0.5 * f({0, 0});
+        const Minimum beside = minimize_scaled(
+            std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box,
+            {.step = 1, .tolerance = 1e-6, .gain = gain, .evaluations_max = 80, .rival = rival});
+        EXPECT_FALSE(beside.beaten) << turned << ' ' << away << ' ' << gain;
+        f.calls = calls;
         if (got.converged) {
           EXPECT_LE(got.value, 3 * gain) << turned << ' ' << away << ' ' << gain;
           continue;
@@ -117,6 +130,38 @@ TEST(MinimizeScaled, DoesNotTakeALongFlatSlopeForAMinimum) {
         EXPECT_TRUE(rest.converged);
         EXPECT_LE(rest.value, gain) << turned << ' ' << away << ' ' << gain;
         EXPECT_LE(f.calls, 80) << turned << ' ' << away << ' ' << gain;
+      }
+    }
+  }
+}
+
+// Functions that are no parabolas promise a little more at each point; what is less than the gain
+// that was asked for is not followed.
+TEST(MinimizeScaled, EndsWhereWhatIsPromisedDoesNotCome) {
+  const std::vector<std::function<double(double)>> valleys{
+      [](double u) { return std::exp(u) - u; },
+      [](double u) { return u > 0 ? 0.5 * u * u : 0.02 * u * u; },
+      [](double u) { return std::pow(std::fabs(u), 1.5); },
+      [](double u) { return std::pow(std::fabs(u), 3); },
+      [](double u) { return 2 * std::sqrt(1 + u * u) + 0.3 * u; },
+      [](double u) { return 0.5 * u * u + 0.1 * std::sin(3 * u); }};
+  for (std::size_t v = 0; v < valleys.size(); ++v) {
+    const auto& valley = valleys[v];
+    for (double from = -2; from <= 2; from += 0.17) {
+      for (const auto& [k, gain] : {std::pair{1U, 1e-4}, {2U, 1e-4}, {1U, 1e-8}, {2U, 1e-8}}) {
+        SCOPED_TRACE(fmt::format("valley {} from {}, {} variables, {}", v, from, k, gain));
+        const Box box{Variables(k, -kInfinity), Variables(k, kInfinity)};
+        Counted f{[&](const Variables& x) {
+                    double sum = 0;
+                    for (const double u : x) sum += valley(u);
+                    return sum;
+                  },
+                  box};
+        Variables identity(k * k);
+        for (std::size_t i = 0; i < k; ++i) identity[i + i * k] = 1;
+        (void)minimize_scaled(std::ref(f), {Variables(k, from), identity, {}}, box,
+                              {1, {}, 1e-6, gain, 200});
+        EXPECT_LE(f.calls, 50);
       }
     }
   }

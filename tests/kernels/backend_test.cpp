@@ -38,6 +38,10 @@ KernelNames kernels_of(const Backend& backend) {
   return names;
 }
 
+bool is_of_general_systems(const Operation& operation) {
+  return &operation == &getrf || &operation == &lu_update || &operation == &lu_back;
+}
+
 TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
   for (const Backend* backend : all_of_them()) {
     auto expected = kernels_of(reference_backend());
@@ -45,14 +49,10 @@ TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
       for (const Elements& elements : kMixedGemmsOfHost)
         expected.erase({gemm.name, elements.bits()});
       expected.erase({syrk.name, kMixedSyrkOfHost.bits()});
+      // Hermitian systems are factored on CPUs alone as yet, general ones on GPUs, too.
       for (const KernelTable::Entry& entry : reference_backend().kernels().entries())
-        if (is_complex(entry.elements[0]))
+        if (is_complex(entry.elements[0]) && !is_of_general_systems(*entry.operation))
           expected.erase({entry.operation->name, entry.elements.bits()});
-      // General systems are factored on CPUs alone as yet.
-      std::erase_if(expected, [](const auto& kernel) {
-        return kernel.first == getrf.name || kernel.first == lu_update.name ||
-               kernel.first == lu_back.name;
-      });
     }
     EXPECT_EQ(kernels_of(*backend), expected) << backend->name();
   }
