@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
@@ -43,6 +45,27 @@ std::string described(const Determinant& det, bool complex) {
   return det.sign < 0 ? "a negative determinant" : "a positive determinant";
 }
 
+bool is_mixed(const GeneralSystem& system) { return system.precision == "mixed"; }
+
+Json json_of_mixed(const GeneralSolveResult& result) {
+  return {{"factor_precision", to_string(result.factor_precision)},
+          {"gmres_iterations", result.gmres_iterations},
+          {"fallback", result.fallback.empty() ? Json(nullptr) : Json(result.fallback)}};
+}
+
+void print_mixed(const GeneralSolveResult& result, const GeneralSystem& system) {
+  if (!is_mixed(system)) return;
+  const std::string_view precision = to_string(result.factor_precision);
+  if (!result.fallback.empty()) {
+    fmt::print("  factors           in {}, after those in fp32: {}\n", precision, result.fallback);
+  } else if (result.gmres_iterations > 0) {
+    fmt::print("  factors           in {}, which {} of GMRES refine\n", precision,
+               counted(result.gmres_iterations, "iteration"));
+  } else {
+    fmt::print("  factors           in {}\n", precision);
+  }
+}
+
 void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) {
   const Certificate& c = result.certificate;
   const RunReport& factor = result.factor;
@@ -51,6 +74,7 @@ void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) 
              counted(system.rhs.cols(), "right-hand side"), to_string(c.precision),
              fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
   fmt::print("  method            LU: {}\n", system.why);
+  print_mixed(result, system);
   print_certificate(c, kRowsAndColumns);
   fmt::print("  growth            {:.3g} of elements in elimination\n", result.info.growth);
   if (std::isfinite(result.log_determinant_error)) {
@@ -87,11 +111,18 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
   if constexpr (!std::is_same_v<T, W>) require_held_in_fp32(b.view(), system.rhs);
   check_interrupt();
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
-  const GeneralSolveResult result = solve_general(a.view, b.view(), x.view(), options);
+  GeneralSolveResult result;
+  if constexpr (std::is_same_v<T, A> && std::is_same_v<T, W>) {
+    result = is_mixed(system) ? solve_general_mixed(a.view, b.view(), x.view(), options)
+                              : solve_general(a.view, b.view(), x.view(), options);
+  } else {
+    result = solve_general(a.view, b.view(), x.view(), options);
+  }
   const Certificate& certificate = result.certificate;
   Json object = to_json(result.factor);
   object["method"] = "lu";
   object["why"] = system.why;
+  if (is_mixed(system)) object["mixed"] = json_of_mixed(result);
   object["factor"] = json_of_outcome(result.info, is_complex_v<T>);
   object["certificate"] = to_json(certificate);
   if (!result.info.ok)
@@ -107,7 +138,7 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
   ReportData data;
   data.title = fmt::format("A system of {}, solved", counted(b.rows, "unknown"));
   data.subtitle = fmt::format("{} with {}, by LU in {}", system.matrix.path(), system.rhs.path(),
-                              to_string(certificate.precision));
+                              to_string(result.factor_precision));
   data.figures = {
       {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
       {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};

@@ -128,9 +128,13 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
   check_interrupt();
   check_shapes(matrix, rhs);
   const std::string& triangle = arguments.factor.triangle;
-  if (arguments.method == "lu") {
+  const bool mixed = arguments.precision == "mixed";
+  require(!mixed || arguments.method != "cholesky", ErrorKind::misuse, "options",
+          "--precision mixed is of LU: --method lu");
+  if (mixed || arguments.method == "lu") {
     if (!triangle.empty()) check_triangle(matrix, triangle);
-    return solve_by_lu(matrix, rhs, arguments, common, options, "as asked for");
+    return solve_by_lu(matrix, rhs, arguments, common, options,
+                       arguments.method == "lu" ? "as asked for" : "--precision mixed is of LU");
   }
   GivenTriangles given = GivenTriangles::lower;
   try {
@@ -150,11 +154,18 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
              : solve_in_either<float, double>(matrix, rhs, arguments.precision, solve_with);
 }
 
+void require_not_mixed(const SolveArguments& arguments, const std::string& but) {
+  require(arguments.precision != "mixed", ErrorKind::misuse, "options",
+          "--precision mixed is of dense matrices by LU, {}", but);
+}
+
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
                  const CommonOptions& common) {
   require(arguments.method != "lu", ErrorKind::misuse, "options",
           "--method lu is for dense matrices, and '{}' is sparse", arguments.factor.matrix);
   FactorArguments factor = arguments.factor;
+  require_not_mixed(arguments, fmt::format("and '{}' is sparse: --precision fp32 is such a factor",
+                                           factor.matrix));
   refuse_given(common.of_dense_factors,
                fmt::format("is an option of dense matrices, and {} is sparse", factor.matrix));
   require(file || arguments.precision == "auto", ErrorKind::misuse, "options",
@@ -196,6 +207,7 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   if (arguments.method != "gmres") return solve_by_factors(arguments, common, options);
   for (const auto& options : {arguments.of_sparse, common.of_factors, common.of_dense_factors})
     refuse_given(options, "is an option of --method cholesky and lu");
+  require_not_mixed(arguments, "not of --method gmres");
   GmresArguments gmres = arguments.gmres;
   gmres.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   return run_gmres({arguments.factor.matrix, system.rhs, system.output, arguments.factor.triangle},
@@ -220,6 +232,7 @@ void add_solve(Command& app, CommonOptions& common, Run& run) {
       "solve", "solve A x = b, A dense, or sparse and symmetric positive definite or not");
   add_examples(verb,
                {"strata solve A.npy b.npy -o x.npy --device-memory 512MiB",
+                "strata solve A.npy b.npy -o x.npy --precision mixed",
                 "strata solve A.mtx b.npy -o x.npy --precision fp32",
                 "strata solve A.mtx b.npy -o x.npy --method gmres --preconditioner block-jacobi",
                 "strata solve factor/ b.npy -o x.npy --matrix A.mtx"});
@@ -231,13 +244,15 @@ void add_solve(Command& app, CommonOptions& common, Run& run) {
   verb.add_option("b", arguments->system.rhs, "right-hand sides: .npy, .mtx or .mtx.gz").required();
   verb.add_option("-o,--output", arguments->system.output, "where the solution goes: .npy or .mtx")
       .required();
-  verb.add_option("--precision", arguments->precision,
-                  "auto, fp64 or fp32, of complex numbers that of their parts; auto is fp32 where "
-                  "both files hold it (.npy of float32 or complex64), else fp64. The solution is "
-                  "written in it. Of a sparse A it is that of the "
-                  "factor, or of the vectors of gmres, by itself fp64; the solution is in fp64, "
-                  "refined with A")
-      .check(one_of({"auto", "fp64", "fp32"}))
+  verb.add_option(
+          "--precision", arguments->precision,
+          "auto, fp64, fp32 or mixed, of complex numbers that of their parts; auto is fp32 "
+          "where both files hold it (.npy of float32 or complex64), else fp64. The solution "
+          "is written in it. mixed, of a dense A: LU in fp32, the solution refined to fp64; "
+          "where that cannot be, LU in fp64. Of a sparse A it is that of the "
+          "factor, or of the vectors of gmres, by itself fp64; the solution is in fp64, "
+          "refined with A")
+      .check(one_of({"auto", "fp64", "fp32", "mixed"}))
       .capture_default_str();
   verb.add_option("--method", arguments->method,
                   "auto, cholesky (sparse where A is a .mtx of coordinates), lu (dense A, with "

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "strata/cholesky.hpp"
@@ -116,6 +117,12 @@ struct GeneralSolveResult {
   /// ‖b − A·x‖∞ / (u·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), u = 2⁻⁵³ (2⁻²⁴ in fp32): what the HPL benchmark wants
   /// below 16.
   double hpl_residual = 0;
+  /// What L and U are in: of solve_general the precision of X, of solve_general_mixed fp32 or
+  /// complex64, unless it fell back.
+  Element factor_precision = Element::fp64;
+  int gmres_iterations = 0;  ///< of all columns that were solved by GMRES, of the certificate, too
+  /// Why solve_general_mixed factored A again in fp64; empty: it did not.
+  std::string fallback;
   RunReport factor;
   RunReport solve;
 };
@@ -153,6 +160,22 @@ struct GeneralSolveResult {
                                                MatrixView<const std::complex<double>> b,
                                                MatrixView<std::complex<float>> x,
                                                const Options& options = {});
+
+/// The same X and certificate by factors in fp32 (complex64), which take half of the memory and of
+/// the time. X is refined to the backward errors of fp64 by steps, or by GMRES with the factors as
+/// preconditioner. Where they do not do, because A is singular in fp32, the backward errors or the
+/// bounds are not those of fp64, A is factored again in fp64, and `fallback` says why: what is
+/// handed back is then solve_general()'s. Rows and columns are scaled by powers of two before they
+/// are rounded, so that no element leaves the range of fp32. Beside A the host holds the factors
+/// alone; those in fp32 are gone when A is factored again. The determinant is that of the factors.
+[[nodiscard]] GeneralSolveResult solve_general_mixed(MatrixView<const double> a,
+                                                     MatrixView<const double> b,
+                                                     MatrixView<double> x,
+                                                     const Options& options = {});
+[[nodiscard]] GeneralSolveResult solve_general_mixed(MatrixView<const std::complex<double>> a,
+                                                     MatrixView<const std::complex<double>> b,
+                                                     MatrixView<std::complex<double>> x,
+                                                     const Options& options = {});
 
 /// What `lu` of order n would do on `machine`, without any data, as simulate_cholesky().
 [[nodiscard]] RunReport simulate_lu(std::int64_t n, const Machine& machine,

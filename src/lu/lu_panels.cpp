@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/index.hpp"
+#include "kernels/backend/blas_host.hpp"
+#include "kernels/dense/general_residual.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "kernels/dense/row_exchange.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 #include "schedule/machine_model.hpp"
@@ -115,19 +119,30 @@ int take_exponent(W& x) {
 }
 
 template <class T>
+MatrixView<const T> LuPanels::panel_at_home(std::int64_t p) const {
+  const BlockId id{kPanelFamily, 0, p};
+  const BlockExtent x = blocks().extent(id);
+  return {reinterpret_cast<const T*>(panels_->data() + blocks().byte_offset(id)), x.rows, x.cols,
+          std::max<std::int64_t>(x.rows, 1)};
+}
+
+const std::int64_t* LuPanels::exchanges_at_home(std::int64_t p) const {
+  return reinterpret_cast<const std::int64_t*>(pivots_->data() +
+                                               blocks().byte_offset({kPivotsFamily, 0, p}));
+}
+
+template <class T>
 Determinant LuPanels::determinant_of() const {
   using W = WideOf<T>;
   W product{1};
   std::int64_t exponent = 0;
   int sign = 1;
   for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
-    const BlockExtent x = blocks().extent({kPanelFamily, 0, p});
-    const auto* panel =
-        reinterpret_cast<const T*>(panels_->data() + blocks().byte_offset({kPanelFamily, 0, p}));
-    const auto* exchanged = reinterpret_cast<const std::int64_t*>(
-        pivots_->data() + blocks().byte_offset({kPivotsFamily, 0, p}));
-    for (std::int64_t j = 0; j < x.cols; ++j) {
-      auto pivot = static_cast<W>(panel[x.col + j + j * x.rows]);
+    const std::int64_t first = p * problem_.panel;
+    const MatrixView<const T> panel = panel_at_home<T>(p);
+    const std::int64_t* exchanged = exchanges_at_home(p);
+    for (std::int64_t j = 0; j < panel.cols; ++j) {
+      auto pivot = static_cast<W>(panel(first + j, j));
       exponent += take_exponent(pivot);
       product = product_of(product, pivot);
       exponent += take_exponent(product);
@@ -199,14 +214,55 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
   return take_report();
 }
 
+/// As lu_update and lu_back (src/kernels/dense) have it, a panel's diagonal block widened as a
+/// whole.
+template <class T>
+void LuPanels::solve_wide(MatrixView<WideOf<T>> b, bool adjoint) const {
+  using W = WideOf<T>;
+  check_usable(element_of<T>, b.rows);
+  const std::int64_t count = blocks().block_cols(kPanelFamily);
+  const CBLAS_TRANSPOSE op = adjoint ? blas::kAdjoint<W> : CblasNoTrans;
+  std::vector<W> wide;
+  for (std::int64_t s = 0; s < 2 * count && b.cols > 0; ++s) {
+    const std::int64_t p = s < count ? s : 2 * count - 1 - s;
+    const bool lower = (s < count) != adjoint;
+    const MatrixView<const T> panel = panel_at_home<T>(p);
+    const std::int64_t first = p * problem_.panel;
+    const std::int64_t width = panel.cols;
+    const std::int64_t below = panel.rows - first - width;
+    const MatrixView<W> here = b.block(first, 0, width, b.cols);
+    const MatrixView<W> beside =
+        lower ? b.block(first + width, 0, below, b.cols) : b.block(0, 0, first, b.cols);
+    const MatrixView<const T> of_beside =
+        lower ? panel.block(first + width, 0, below, width) : panel.block(0, 0, first, width);
+    wide.clear();
+    for (std::int64_t j = 0; j < width; ++j)
+      std::copy_n(panel.column(j) + first, width, std::back_inserter(wide));
+    const MatrixView<const W> diagonal{wide.data(), width, width, width};
+    const auto solve_here = [&] {
+      blas::solve_triangle<W>(lower ? CblasLower : CblasUpper, op, lower ? CblasUnit : CblasNonUnit,
+                              diagonal, here);
+    };
+    const MatrixView<W> exchanged = b.block(first, 0, panel.rows - first, b.cols);
+    if (adjoint) {
+      general_residual<T>(of_beside, true, beside, here);
+      solve_here();
+      if (lower) exchange_rows_back(exchanged, exchanges_at_home(p), width);
+    } else {
+      if (lower) exchange_rows(exchanged, exchanges_at_home(p), width);
+      solve_here();
+      general_residual<T>(of_beside, false, here, beside);
+    }
+  }
+}
+
 std::vector<std::int64_t> LuPanels::pivots() const {
   require(info_.not_finite < 0, ErrorKind::misuse, "lu",
           "there are no pivots: column {} is not finite", info_.not_finite);
   std::vector<std::int64_t> all;
   for (std::int64_t p = 0; p < blocks().block_cols(kPivotsFamily); ++p) {
     const BlockExtent x = blocks().extent({kPivotsFamily, 0, p});
-    const auto* exchanged = reinterpret_cast<const std::int64_t*>(
-        pivots_->data() + blocks().byte_offset({kPivotsFamily, 0, p}));
+    const std::int64_t* exchanged = exchanges_at_home(p);
     for (std::int64_t j = 0; j < x.cols; ++j) all.push_back(x.col + exchanged[j] + 1);
   }
   return all;
@@ -221,14 +277,13 @@ void LuPanels::copy_factors(MatrixView<T> out) const {
   require(out.rows == problem_.n && out.cols == problem_.n, ErrorKind::misuse, "lu",
           "a factor of order {} does not fit into {} by {}", problem_.n, out.rows, out.cols);
   for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
-    const BlockExtent x = blocks().extent({kPanelFamily, 0, p});
-    const auto* panel =
-        reinterpret_cast<const T*>(panels_->data() + blocks().byte_offset({kPanelFamily, 0, p}));
-    for (std::int64_t j = 0; j < x.cols; ++j) {
-      T* column = out.column(x.col + j);
-      std::copy_n(panel + j * x.rows, x.rows, column);
+    const std::int64_t first = p * problem_.panel;
+    const MatrixView<const T> panel = panel_at_home<T>(p);
+    for (std::int64_t j = 0; j < panel.cols; ++j) {
+      T* column = out.column(first + j);
+      std::copy_n(panel.column(j), panel.rows, column);
       // What later panels exchanged.
-      for (std::int64_t i = x.col + x.cols; i < problem_.n; ++i)
+      for (std::int64_t i = first + panel.cols; i < problem_.n; ++i)
         std::swap(column[i], column[exchanges[at(i)] - 1]);
     }
   }
@@ -238,6 +293,9 @@ template RunReport LuPanels::solve(MatrixView<double>, std::uint32_t);
 template RunReport LuPanels::solve(MatrixView<float>, std::uint32_t);
 template RunReport LuPanels::solve(MatrixView<std::complex<double>>, std::uint32_t);
 template RunReport LuPanels::solve(MatrixView<std::complex<float>>, std::uint32_t);
+template void LuPanels::solve_wide<float>(MatrixView<double>, bool) const;
+template void LuPanels::solve_wide<std::complex<float>>(MatrixView<std::complex<double>>,
+                                                        bool) const;
 template void LuPanels::copy_factors(MatrixView<double>) const;
 template void LuPanels::copy_factors(MatrixView<float>) const;
 template void LuPanels::copy_factors(MatrixView<std::complex<double>>) const;

@@ -10,6 +10,7 @@
 #include "kernels/dense/getrf.hpp"
 #include "lu/planning.hpp"
 #include "run/host_pinner.hpp"
+#include "scalar/complex.hpp"
 #include "session/session.hpp"
 #include "store/memory_store.hpp"
 #include "strata/lu.hpp"
@@ -33,6 +34,10 @@ class LuPanels {
   /// B ← A⁻¹·B, n × nrhs, or as LuSolveProblem::variant says. T is the factor's type.
   template <class T>
   RunReport solve(MatrixView<T> b, std::uint32_t variant);
+  /// B ← A⁻¹·B or, if `adjoint`, A⁻ᴴ·B with factors in T, fp32 or complex64, and all else in fp64,
+  /// on the host: rounding is that of fp64 times the condition of L·U.
+  template <class T>
+  void solve_wide(MatrixView<WideOf<T>> b, bool adjoint) const;
 
   /// As LuFactor has them.
   [[nodiscard]] std::vector<std::int64_t> pivots() const;
@@ -43,6 +48,10 @@ class LuPanels {
   [[nodiscard]] LuInfo info_of(double largest) const;
   template <class T>
   [[nodiscard]] Determinant determinant_of() const;
+  /// Panel p as it is at home, and what getrf exchanged.
+  template <class T>
+  [[nodiscard]] MatrixView<const T> panel_at_home(std::int64_t p) const;
+  [[nodiscard]] const std::int64_t* exchanges_at_home(std::int64_t p) const;
   [[nodiscard]] const PanelStatus& status_of(std::int64_t panel) const;
   [[nodiscard]] const BlockTable& blocks() const {
     return session_.adopted().plan->schedule().blocks;

@@ -6,6 +6,7 @@
 
 #include "base/index.hpp"
 #include "kernels/dense/panel_status.hpp"
+#include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
 
 namespace strata {
@@ -32,22 +33,59 @@ ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
 }
 
 template <class T, class A>
+std::vector<int> ScaledSystem<T, A>::far_rows() const {
+  constexpr int kFar = 500;  // powers of two
+  std::vector<double> most(at(a_.rows));
+  int low = 0, high = 0;  // exponents of columns
+  for (std::int64_t j = 0; j < a_.cols; ++j) {
+    double of_column = 0;
+    for (std::int64_t i = 0; i < a_.rows; ++i) {
+      const double size = largest_part(a_(i, j));
+      most[at(i)] = std::max(most[at(i)], size);
+      of_column = std::max(of_column, size);
+    }
+    const int exponent = of_column > 0 ? std::ilogb(of_column) : high;
+    low = j == 0 ? exponent : std::min(low, exponent);
+    high = j == 0 ? exponent : std::max(high, exponent);
+  }
+  std::vector<int> exponents(at(a_.rows));
+  const int of_columns = high - low;
+  low = high = 0;
+  bool any = false;
+  for (std::int64_t i = 0; i < a_.rows; ++i) {
+    if (!(most[at(i)] > 0) || !std::isfinite(most[at(i)])) continue;
+    exponents[at(i)] = -std::ilogb(most[at(i)]);
+    low = any ? std::min(low, exponents[at(i)]) : exponents[at(i)];
+    high = any ? std::max(high, exponents[at(i)]) : exponents[at(i)];
+    any = true;
+  }
+  if (high - low <= std::max(kFar, of_columns)) exponents.clear();
+  return exponents;
+}
+
+template <class T, class A>
 void ScaledSystem<T, A>::scale_rows_and_columns() {
   std::vector<double> sums(at(a_.rows));
   std::vector<double> scaled_sums(at(a_.rows));
+  const std::vector<int> first = far_rows();
+  const auto nearer = [&](std::int64_t i, double size) {
+    return first.empty() ? size : std::scalbn(size, first[at(i)]);
+  };
   for (std::int64_t j = 0; j < a_.cols; ++j) {
-    const double most = largest_of_column(a_.column(j), a_.rows);
+    double most = first.empty() ? largest_of_column(a_.column(j), a_.rows) : 0;
+    for (std::int64_t i = 0; i < a_.rows && !first.empty(); ++i)
+      most = std::max(most, nearer(i, largest_part(a_(i, j))));
     const double scale = most > 0 && std::isfinite(most) ? std::scalbn(1.0, -std::ilogb(most)) : 1;
     column_scale_.push_back(scale);
     for (std::int64_t i = 0; i < a_.rows; ++i) {
       const double size = std::abs(static_cast<W>(a_(i, j)));
       sums[at(i)] += size;
-      scaled_sums[at(i)] += size * scale;
+      scaled_sums[at(i)] += nearer(i, size) * scale;
     }
   }
   for (std::int64_t i = 0; i < a_.rows; ++i) {
     norm_ = std::max(norm_, sums[at(i)]);
-    row_scale_.push_back(scaled_sums[at(i)] > 0 ? 1 / scaled_sums[at(i)] : 1);
+    row_scale_.push_back(scaled_sums[at(i)] > 0 ? nearer(i, 1 / scaled_sums[at(i)]) : 1);
   }
 }
 

@@ -3,12 +3,12 @@
 // columns.
 //
 // Contract: T is what the system is factored in, A what it is given in; B is in fp64, or in
-// complex128 where A is complex. A whose
-// largest element is near an end of the range of T is divided by a power of two, a column of B
-// likewise. What divided elements lose as subnormal numbers is known (Loss). With C_j a power of
-// two near 1 / max_i |a_ij| and R_i = 1 / Σ_j |a_ij|·C_j the matrix S = R·A·C has ‖S‖∞ = 1: its
-// condition is what is left when scaling has done what it can (van der Sluis, "Condition numbers
-// and equilibration of matrices", Numer. Math. 14, 1969).
+// complex128 where A is complex. A whose largest element is near an end of the range of T is
+// divided by a power of two, a column of B likewise. What divided elements lose as subnormal
+// numbers is known (Loss). With C_j a power of two near 1 / max_i |a_ij| and R_i = 1 / Σ_j
+// |a_ij|·C_j the matrix S = R·A·C has ‖S‖∞ = 1: its condition is what is left when scaling has done
+// what it can (van der Sluis, "Condition numbers and equilibration of matrices", Numer. Math. 14,
+// 1969).
 
 #include <vector>
 
@@ -41,6 +41,10 @@ class ScaledSystem {
   [[nodiscard]] MatrixView<const T> factored();
 
  private:
+  /// Exponents by which rows are brought to about 1 before columns are scaled, if they differ by so
+  /// much, and more than columns do, that products with a scale of columns may leave the range of
+  /// fp64; else none.
+  [[nodiscard]] std::vector<int> far_rows() const;
   void scale_rows_and_columns();
   void measure_loss(MatrixView<const A> given);
 

@@ -143,6 +143,79 @@ TEST_F(CliGeneralSolve, InFp32IsCertifiedToo) {
             object.at("certificate").at("forward_error").get<double>());
 }
 
+TEST_F(CliGeneralSolve, MixedIsRefinedToFp64AndSaysHow) {
+  const Words mixed{"--precision", "mixed"};
+  const Json object = expect_json(command() + mixed);
+  EXPECT_EQ(object.at("method"), "lu");
+  EXPECT_EQ(object.at("mixed").at("factor_precision"), "fp32");
+  EXPECT_EQ(object.at("mixed").at("gmres_iterations"), 0);
+  EXPECT_TRUE(object.at("mixed").at("fallback").is_null());
+  const Json& certificate = object.at("certificate");
+  EXPECT_EQ(certificate.at("precision"), "fp64");
+  EXPECT_LE(certificate.at("backward_error").get<double>(), 1e-15);
+  EXPECT_LE(certificate.at("componentwise_backward_error").get<double>(), 3e-15);
+  expect_solution(certificate.at("forward_error").get<double>());
+  // Half of what the factors of fp64 take.
+  const Json plain = expect_json(command() + Words{"--method", "lu"});
+  EXPECT_LT(object.at("host_bytes").get<double>(), 0.6 * plain.at("host_bytes").get<double>());
+  EXPECT_FALSE(plain.contains("mixed"));
+  expect_pieces(expect_done(command() + mixed + Words{"--method", "lu"}),
+                {"LU: as asked for", "factors           in fp32\n", "in fp64 with"});
+  a = positive_definite(kN, 3);
+  write();
+  EXPECT_EQ(expect_json(command() + mixed).at("why"), "--precision mixed is of LU");
+}
+
+TEST_F(CliGeneralSolve, MixedSaysWhereGmresAndWhereFp64Did) {
+  // Rows of another matrix and, but for 1e-9 and 1e-15, a sum of them.
+  const DenseMatrix<double> other = random_columns(kN, kN, 15);
+  for (const double apart : {1e-9, 1e-15}) {
+    for (std::int64_t j = 0; j < kN; ++j)
+      a.view()(50, j) = a.view()(10, j) + a.view()(70, j) / 2 + apart * other.view()(50, j);
+    write();
+    const Outcome outcome = run_program(command() + Words{"--precision", "mixed", "--json"});
+    const Json object = Json::parse(outcome.out);
+    const double forward_error = object.at("certificate").at("forward_error").is_null()
+                                     ? std::numeric_limits<double>::infinity()
+                                     : object.at("certificate").at("forward_error").get<double>();
+    const DenseMatrix<double> x = read_dense(path("x.npy"));
+    EXPECT_LE(wide_errors(a.values, b.values, x.values).forward, forward_error);
+    const std::string text = run_program(command() + Words{"--precision", "mixed"}).out;
+    if (apart == 1e-9) {
+      EXPECT_EQ(outcome.status, 0);
+      EXPECT_EQ(object.at("mixed").at("factor_precision"), "fp32");
+      EXPECT_GT(object.at("mixed").at("gmres_iterations").get<int>(), 0);
+      expect_pieces(text, {"factors           in fp32, which", "iterations of GMRES refine"});
+    } else {
+      EXPECT_EQ(object.at("mixed").at("factor_precision"), "fp64");
+      EXPECT_TRUE(object.at("mixed").at("fallback").is_string());
+      expect_pieces(text, {"factors           in fp64, after those in fp32: "});
+      EXPECT_EQ(outcome.status, run_program(command() + Words{"--method", "lu"}).status);
+    }
+  }
+}
+
+TEST_F(CliGeneralSolve, MixedIsOfLuAndOfDenseMatrices) {
+  const Words mixed{"--precision", "mixed"};
+  refuse(command() + mixed + Words{"--method", "cholesky"}, 2, {"mixed", "--method lu"});
+  refuse(command() + mixed + Words{"--method", "gmres"}, 2, {"mixed"});
+  (void)scratch.put("S.mtx",
+                    "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1\n");
+  refuse(command("S.mtx") + mixed, 2, {"mixed", "S.mtx", "--precision fp32"});
+  // Singular is singular.
+  for (std::int64_t i = 0; i < kN; ++i) a.view()(i, 33) = 0;
+  write();
+  refuse(command() + mixed, 1, {"singular", "column 33"});
+  // Files of float32 are solved in fp64.
+  const DenseMatrix<double> of = random_columns(kN, kN, 5);
+  DenseMatrix<float> narrow{{of.values.begin(), of.values.end()}, kN, kN};
+  write_npy(path("A4.npy"), std::as_const(narrow).view());
+  a.values.assign(narrow.values.begin(), narrow.values.end());
+  const Json object = expect_json(command("A4.npy") + mixed);
+  EXPECT_EQ(object.at("mixed").at("factor_precision"), "fp32");
+  expect_solution(object.at("certificate").at("forward_error").get<double>());
+}
+
 TEST_F(CliGeneralSolve, TakesComplexMatrices) {
   // The oracle solves [B −C; C B]·[u; v] = [Re b; Im b] for A = B + C·i.
   using Complex = std::complex<double>;
