@@ -17,7 +17,6 @@
 namespace strata::cli {
 namespace {
 
-/// A complex determinant has a phase and a value of two parts in the place of a sign and a value.
 Json json_of(const Determinant& det, bool complex) {
   Json object = {{"log", number(det.log())}};
   if (complex) {
@@ -29,14 +28,6 @@ Json json_of(const Determinant& det, bool complex) {
     object["value"] = number(det.value());
   }
   return object;
-}
-
-Json json_of_outcome(const LuInfo& info, bool complex) {
-  return {{"ok", info.ok},
-          {"zero_pivot", info.zero_pivot},
-          {"not_finite", info.not_finite},
-          {"growth", number(info.growth)},
-          {"determinant", json_of(info.determinant, complex)}};
 }
 
 /// "a negative determinant", "a determinant of phase 0.3".
@@ -69,7 +60,6 @@ void print_mixed(const GeneralSolveResult& result, const GeneralSystem& system) 
 void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) {
   const Certificate& c = result.certificate;
   const RunReport& factor = result.factor;
-  const Determinant& det = result.info.determinant;
   fmt::print("solved {}, {}, in {} with {} ({}, tile {}, {})\n", counted(factor.n, "unknown"),
              counted(system.rhs.cols(), "right-hand side"), to_string(c.precision),
              fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
@@ -77,28 +67,14 @@ void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) 
   print_mixed(result, system);
   print_certificate(c, kRowsAndColumns);
   fmt::print("  growth            {:.3g} of elements in elimination\n", result.info.growth);
-  if (std::isfinite(result.log_determinant_error)) {
-    fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(),
-               result.log_determinant_error, described(det, system.matrix.is_complex()));
-  } else {
-    fmt::print("  log determinant   {:.15g}, of which not a digit is known, nor its {}\n",
-               det.log(), system.matrix.is_complex() ? "phase" : "sign");
-  }
+  print_lu_determinant(result.info.determinant, result.log_determinant_error,
+                       system.matrix.is_complex());
   fmt::print("  refinement steps  {}\n", c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",
              factor.seconds, factor.seconds > 0 ? factor.flops / factor.seconds / 1e9 : 0,
              c.seconds);
   print_traffic(factor);
   fmt::print("x written to {}\n", system.output);
-}
-
-std::string why_no_factor(const LuInfo& info, const GeneralSystem& system, Element precision) {
-  if (info.not_finite >= 0)
-    return fmt::format("solve: {}: elimination leaves the range of {} in column {}, counted from 0",
-                       system.matrix.path(), to_string(precision), info.not_finite);
-  return fmt::format(
-      "solve: {}: the matrix is singular: the pivot of column {} is zero, counted from 0",
-      system.matrix.path(), info.zero_pivot);
 }
 
 /// A solution in T of A as it is stored, or as it was widened.
@@ -126,8 +102,9 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
   object["factor"] = json_of_outcome(result.info, is_complex_v<T>);
   object["certificate"] = to_json(certificate);
   if (!result.info.ok)
-    return report_failure(common, why_no_factor(result.info, system, certificate.precision),
-                          object);
+    return report_failure(
+        common, "solve: " + why_no_factor(result.info, system.matrix.path(), certificate.precision),
+        object);
   object["solve"] = to_json(result.solve);
   object["hpl_residual"] = number(result.hpl_residual);
   object["log_determinant_error"] = number(result.log_determinant_error);
@@ -151,6 +128,35 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
 }
 
 }  // namespace
+
+Json json_of_outcome(const LuInfo& info, bool complex) {
+  return {{"ok", info.ok},
+          {"zero_pivot", info.zero_pivot},
+          {"not_finite", info.not_finite},
+          {"growth", number(info.growth)},
+          {"determinant", json_of(info.determinant, complex)}};
+}
+
+void print_lu_determinant(const Determinant& det, double error, bool complex) {
+  if (std::isfinite(error)) {
+    fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(), error,
+               described(det, complex));
+  } else if (std::isnan(error)) {
+    fmt::print("  log determinant   {:.15g}, of {}; its error is unknown\n", det.log(),
+               described(det, complex));
+  } else {
+    fmt::print("  log determinant   {:.15g}, of which not a digit is known, nor its {}\n",
+               det.log(), complex ? "phase" : "sign");
+  }
+}
+
+std::string why_no_factor(const LuInfo& info, const std::string& path, Element precision) {
+  if (info.not_finite >= 0)
+    return fmt::format("{}: elimination leaves the range of {} in column {}, counted from 0", path,
+                       to_string(precision), info.not_finite);
+  return fmt::format("{}: the matrix is singular: the pivot of column {} is zero, counted from 0",
+                     path, info.zero_pivot);
+}
 
 int run_general_solve(const GeneralSystem& system, const CommonOptions& common,
                       const Options& options) {

@@ -29,6 +29,7 @@ struct SolveArguments {
   std::string method = "auto";
   GmresArguments gmres;
   std::vector<Option> of_sparse;  // options of sparse matrices and their factors
+  std::vector<Option> condition;  // one of them
 };
 
 void print_solve(const SolveResult& result, std::int64_t columns, const std::string& output) {
@@ -177,12 +178,32 @@ int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& argume
   return run_sparse_solve(std::move(file), arguments.system, factor, common);
 }
 
+int solve_by_saved_lu(const SolveArguments& arguments, const CommonOptions& common) {
+  const std::string& path = arguments.factor.matrix;
+  require(arguments.precision == "auto", ErrorKind::misuse, "options",
+          "--precision {} says how a matrix is factored, and '{}' is a factor", arguments.precision,
+          path);
+  require(arguments.method != "cholesky", ErrorKind::misuse, "options",
+          "--method cholesky: '{}' is a factor by LU", path);
+  refuse_given(arguments.factor.added,
+               fmt::format("is an option of sparse matrices, and '{}' is a factor by LU", path));
+  refuse_given(arguments.condition,
+               fmt::format("is an option of sparse factors, and '{}' is one by LU", path));
+  require(!arguments.system.matrix.empty() || arguments.factor.triangle.empty(), ErrorKind::misuse,
+          "options", "--triangle is of a matrix, and '{}' is a factor", path);
+  return run_saved_solve({path, arguments.system.rhs, arguments.system.output,
+                          arguments.system.matrix, arguments.factor.triangle},
+                         common);
+}
+
 /// What the first file is decides: a factor, a sparse matrix or a dense one.
 int solve_by_factors(const SolveArguments& arguments, const CommonOptions& common,
                      const Options& options) {
   const std::string& path = arguments.factor.matrix;
   refuse_given(arguments.gmres.block.options, "is an option of --method gmres");
-  if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
+  if (arguments.factor.is_saved())
+    return GeneralFactor::is_at(path) ? solve_by_saved_lu(arguments, common)
+                                      : solve_sparse(std::nullopt, arguments, common);
   if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
   std::optional<MatrixMarket> entries = read_entries(path, arguments.factor.triangle);
   if (entries->is_array || entries->is_complex) {
@@ -220,9 +241,10 @@ void add_sparse_options(Command& verb, SolveArguments& arguments) {
   arguments.of_sparse.push_back(
       verb.add_option("--matrix", arguments.system.matrix,
                       "of a factor that was saved: A, to refine and certify x"));
-  arguments.of_sparse.push_back(
+  arguments.condition.push_back(
       verb.add_flag("--condition", arguments.system.condition,
                     "estimate the condition of a sparse A in the 1-norm"));
+  arguments.of_sparse.push_back(arguments.condition.front());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/dense_file.hpp"
+#include "cli/general_solve.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
@@ -26,7 +27,9 @@ namespace fs = std::filesystem;
 struct FactorVerbArguments {
   FactorArguments factor;
   std::string output;
+  std::string method = "auto";
   bool condition = false;
+  std::vector<Option> of_sparse;  // what LU has no use for
 };
 
 struct VariancesArguments {
@@ -62,13 +65,63 @@ void print_error(const char* kind, double error) {
   fmt::print("  error             at most about {:.1e} ({})\n", error, kind);
 }
 
+/// Why A is factored by LU; nothing: it is not.
+std::optional<std::string> why_lu(const FactorVerbArguments& a, const MatrixFile& file) {
+  if (a.method == "lu") return "as asked for";
+  if (file.is_complex()) return fmt::format("{} is of complex numbers", file.path());
+  try {
+    (void)check_symmetric(file, a.factor.triangle);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::numerical) throw;
+    if (a.factor.triangle.empty() && holds_one_triangle(file))
+      fail(ErrorKind::numerical, "factor", "{}, --method lu as it is", error.what());
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+/// The exit status where A is dense and factored by LU; nothing: it is for Cholesky. `failed`: why
+/// that failed.
+std::optional<int> factor_by_lu(const FactorVerbArguments& a, const CommonOptions& common,
+                                const std::string& failed = {}) {
+  if (a.method == "cholesky") return std::nullopt;
+  std::optional<MatrixFile> file;
+  if (is_called(a.factor.matrix, ".mtx")) {
+    const MatrixMarket entries = read_entries(a.factor.matrix, a.factor.triangle);
+    const bool dense = entries.is_array || entries.is_complex;
+    require(dense || a.method != "lu", ErrorKind::misuse, "options",
+            "--method lu is for dense matrices, and '{}' is sparse", a.factor.matrix);
+    if (dense) file.emplace(a.factor.matrix, entries);
+  } else {
+    file.emplace(a.factor.matrix);
+  }
+  if (!file) return std::nullopt;
+  require_square(*file);
+  const std::optional<std::string> why = failed.empty() ? why_lu(a, *file) : failed;
+  if (!why) return std::nullopt;
+  refuse_given(a.of_sparse, fmt::format("is an option of sparse matrices, and {} is factored by LU",
+                                        a.factor.matrix));
+  return run_general_factor(*file, {a.output, a.factor.triangle, a.factor.precision, *why}, common);
+}
+
 int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
   require(!a.factor.is_saved(), ErrorKind::misuse, "options",
           "'{}' is a directory: what is factored is a matrix, .mtx or .npy", a.factor.matrix);
   check_directory(common, a.output, inputs_of(a.factor, common));
+  if (const std::optional<int> status = factor_by_lu(a, common)) return *status;
   SparseFactorization f = read_factor(a.factor, common);
   Json object = to_json(f);
-  if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
+  if (!f.factor.info().ok) {
+    const FactorInfo& info = f.factor.info();
+    if (a.method == "auto" && first_given(a.of_sparse).empty()) {
+      const std::optional<int> status =
+          factor_by_lu(a, common,
+                       fmt::format("{}: not positive definite: pivot {} is {:.6g}, counted from 0",
+                                   a.factor.matrix, info.first_bad_pivot, info.bad_pivot));
+      if (status) return *status;
+    }
+    return report_not_definite(common, f, std::move(object));
+  }
   const double condition = a.condition ? f.factor.condition(f.file.matrix) : 0;
   if (a.condition) object["condition"] = number(condition);
   const FactorQuality quality = quality_of(f, false);
@@ -257,6 +310,8 @@ SparseFactorization read_factor(const FactorArguments& arguments, const CommonOp
   require(arguments.triangle.empty(), ErrorKind::misuse, "options",
           "--triangle is of a matrix, and '{}' is a factor", arguments.matrix);
   const SparseCholeskyOptions options = sparse_options_of(common, arguments);
+  require(!GeneralFactor::is_at(arguments.matrix), ErrorKind::misuse, "options",
+          "'{}' is a factor by LU, which 'strata solve' takes", arguments.matrix);
   SparseCholesky factor = SparseCholesky::open(arguments.matrix, options);
   check_interrupt();
   return {{}, true, std::move(factor)};
@@ -448,15 +503,26 @@ int report_not_definite(const CommonOptions& common, SparseFactorization& f, Jso
 
 void add_factor(Command& app, CommonOptions& common, Run& run) {
   Command verb = app.add_subcommand(
-      "factor", "Cholesky factor of a sparse symmetric positive definite matrix, to be used again");
-  add_examples(verb, {"strata factor A.mtx -o factor/"});
+      "factor",
+      "factor of a matrix, to be used again: by Cholesky of a sparse symmetric positive definite "
+      "one, by LU of other dense ones");
+  add_examples(verb,
+               {"strata factor A.mtx -o factor/", "strata factor A.npy -o factor/ --method lu"});
   auto a = std::make_shared<FactorVerbArguments>();
   common.add_factor_options(verb);
-  verb.add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
+  verb.add_option("A", a->factor.matrix, "matrix: .mtx, .npy or these .gz").required();
   verb.add_option("-o,--output", a->output, "directory that the factor goes to").required();
+  verb.add_option(
+          "--method", a->method,
+          "auto, cholesky, or lu (dense A, with partial pivoting). auto is cholesky, and lu "
+          "for a dense A that is not symmetric positive definite, or of complex numbers")
+      .check(one_of({"auto", "cholesky", "lu"}))
+      .capture_default_str();
   a->factor.add_to(verb);
+  a->of_sparse = a->factor.added;
   a->factor.add_precision_to(verb, "with which 'strata solve --matrix' refines to fp64");
-  verb.add_flag("--condition", a->condition, "estimate the condition in the 1-norm");
+  a->of_sparse.push_back(
+      verb.add_flag("--condition", a->condition, "estimate the condition in the 1-norm"));
   verb.callback([&run, &common, a] { run = [&common, a] { return run_factor(*a, common); }; });
 }
 

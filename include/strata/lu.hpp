@@ -177,6 +177,60 @@ struct GeneralSolveResult {
                                                      MatrixView<std::complex<double>> x,
                                                      const Options& options = {});
 
+/// L·U of a matrix in fp64 or complex128, or of one that was narrowed to fp32 or complex64, to be
+/// kept in a file and to solve with later. Rows and columns are scaled by powers of two before they
+/// are rounded and factored, so it serves any range; solutions are in fp64. Move-only.
+class GeneralFactor {
+ public:
+  /// Reads what save() wrote. Throws Error{input} for what is no such factor, or damaged;
+  /// Error{memory}. The panel is the file's, whatever options.tile.
+  [[nodiscard]] static GeneralFactor open(const std::string& directory,
+                                          const Options& options = {});
+  /// Whether `directory` holds a factor of this kind, whole or not.
+  [[nodiscard]] static bool is_at(const std::string& directory);
+  GeneralFactor(GeneralFactor&&) noexcept;
+  GeneralFactor& operator=(GeneralFactor&&) noexcept;
+  ~GeneralFactor();
+
+  [[nodiscard]] std::int64_t n() const noexcept;
+  [[nodiscard]] Element precision() const noexcept;  ///< of L and U
+  [[nodiscard]] const LuInfo& info() const noexcept;
+  /// What the factorization did; of a factor that was read its order, panel and host memory.
+  [[nodiscard]] const RunReport& report() const noexcept;
+  /// Writes the file "factor" in a directory, which is made if need be; whole or absent. Throws
+  /// Error{misuse} if there is no factor to solve with, Error{storage}.
+  void save(const std::string& directory) const;
+
+  /// X ← A⁻¹·B as the factors have it, of which nothing is known. X may be B. Throws Error{misuse}
+  /// for shapes that do not fit, real numbers with a complex factor or the other way round, or
+  /// where there is no factor to solve with.
+  RunReport solve(MatrixView<const double> b, MatrixView<double> x);
+  RunReport solve(MatrixView<const std::complex<double>> b, MatrixView<std::complex<double>> x);
+  /// The same, refined and certified as solve_general() and solve_general_mixed() do it with these
+  /// factors, by the A that they are of. Nothing is factored again: `fallback` says what a factor
+  /// in fp32 does not reach, and with another A not a digit of X is known.
+  GeneralSolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
+                           MatrixView<double> x);
+  GeneralSolveResult solve(MatrixView<const std::complex<double>> a,
+                           MatrixView<const std::complex<double>> b,
+                           MatrixView<std::complex<double>> x);
+
+  struct State;  ///< private to the library
+  explicit GeneralFactor(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// `precision`: of L and U, fp64 or fp32, of complex numbers that of their parts. A numerical
+/// failure is in info(); everything else is thrown as Error.
+[[nodiscard]] GeneralFactor factor_general(MatrixView<const double> a,
+                                           Element precision = Element::fp64,
+                                           const Options& options = {});
+[[nodiscard]] GeneralFactor factor_general(MatrixView<const std::complex<double>> a,
+                                           Element precision = Element::fp64,
+                                           const Options& options = {});
+
 /// What `lu` of order n would do on `machine`, without any data, as simulate_cholesky().
 [[nodiscard]] RunReport simulate_lu(std::int64_t n, const Machine& machine,
                                     const Options& options = {}, Element precision = Element::fp64);

@@ -226,7 +226,8 @@ class NearerSolution {
  private:
   [[nodiscard]] double size_of(const Block& v) const { return scaled_size(v.column(0), scale_); }
   [[nodiscard]] double bound_of(const Block& d, MatrixView<const W> x, double shrinks) const {
-    if (!(shrinks < 0.9)) return kErrorUnknown;
+    // A maximum passes over NaNs.
+    if (!(shrinks < 0.9) || !std::isfinite(norm_inf(x.rows, d.column(0)))) return kErrorUnknown;
     const double spread = shrinks / (1 - shrinks) * size_of(d);
     double error = 0;
     for (std::size_t i = 0; i < scale_.size(); ++i)

@@ -160,6 +160,33 @@ Determinant LuPanels::determinant_of() const {
   return det;
 }
 
+std::span<std::byte> LuPanels::bytes_for_writing() {
+  return {panels_->data(), static_cast<std::size_t>(blocks().total_bytes(kPanelFamily))};
+}
+
+std::span<std::int64_t> LuPanels::exchanges_for_writing() {
+  return {reinterpret_cast<std::int64_t*>(pivots_->data()), at(problem_.n)};
+}
+
+std::span<const std::byte> LuPanels::bytes() const {
+  return {panels_->data(), static_cast<std::size_t>(blocks().total_bytes(kPanelFamily))};
+}
+
+std::span<const std::int64_t> LuPanels::exchanges() const {
+  return {reinterpret_cast<const std::int64_t*>(pivots_->data()), at(problem_.n)};
+}
+
+void LuPanels::adopt(const LuInfo& info) {
+  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+    panels_->mark_written(p);
+    pivots_->mark_written(p);
+  }
+  info_ = info;
+  report_.n = problem_.n;
+  report_.tile = problem_.panel;
+  report_.host_bytes = session_.adopted().host_bytes;
+}
+
 void LuPanels::check_usable(Element element, std::int64_t rows) const {
   require(info_.not_finite < 0, ErrorKind::misuse, "lu",
           "there is no factor to solve with: column {} is not finite", info_.not_finite);
@@ -293,7 +320,10 @@ template RunReport LuPanels::solve(MatrixView<double>, std::uint32_t);
 template RunReport LuPanels::solve(MatrixView<float>, std::uint32_t);
 template RunReport LuPanels::solve(MatrixView<std::complex<double>>, std::uint32_t);
 template RunReport LuPanels::solve(MatrixView<std::complex<float>>, std::uint32_t);
+template void LuPanels::solve_wide<double>(MatrixView<double>, bool) const;
 template void LuPanels::solve_wide<float>(MatrixView<double>, bool) const;
+template void LuPanels::solve_wide<std::complex<double>>(MatrixView<std::complex<double>>,
+                                                         bool) const;
 template void LuPanels::solve_wide<std::complex<float>>(MatrixView<std::complex<double>>,
                                                         bool) const;
 template void LuPanels::copy_factors(MatrixView<double>) const;

@@ -5,6 +5,7 @@
 // thread-safe.
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/dense/getrf.hpp"
@@ -38,6 +39,14 @@ class LuPanels {
   /// on the host: rounding is that of fp64 times the condition of L·U.
   template <class T>
   void solve_wide(MatrixView<WideOf<T>> b, bool adjoint) const;
+
+  /// What a file keeps: the panels, and what getrf exchanged, counted from a panel's diagonal.
+  [[nodiscard]] std::span<const std::byte> bytes() const;
+  [[nodiscard]] std::span<const std::int64_t> exchanges() const;
+  /// Takes a factor that was saved, whose bytes and exchanges are then written in place.
+  void adopt(const LuInfo& info);
+  [[nodiscard]] std::span<std::byte> bytes_for_writing();
+  [[nodiscard]] std::span<std::int64_t> exchanges_for_writing();
 
   /// As LuFactor has them.
   [[nodiscard]] std::vector<std::int64_t> pivots() const;

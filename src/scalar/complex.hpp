@@ -35,6 +35,10 @@ using RealOf = typename NumberTraits<T>::Real;
 template <class T>
 using WideOf = typename NumberTraits<T>::Wide;
 
+/// The same of float: float or std::complex<float>.
+template <class T>
+using NarrowOf = std::conditional_t<is_complex_v<T>, std::complex<float>, float>;
+
 template <class T>
 [[nodiscard]] constexpr T conjugate(const T& x) noexcept {
   if constexpr (is_complex_v<T>) {

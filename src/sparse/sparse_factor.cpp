@@ -15,7 +15,7 @@
 #include "sparse/fronts/front_factor.hpp"
 #include "sparse/fronts/inverse_panels.hpp"
 #include "sparse/ordering/analysis_file.hpp"
-#include "sparse/ordering/checksum_file.hpp"
+#include "base/checksum_file.hpp"
 #include "sparse/ordering/error_places.hpp"
 #include "sparse/ordering/pattern.hpp"
 

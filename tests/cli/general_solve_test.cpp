@@ -216,6 +216,121 @@ TEST_F(CliGeneralSolve, MixedIsOfLuAndOfDenseMatrices) {
   expect_solution(object.at("certificate").at("forward_error").get<double>());
 }
 
+TEST_F(CliGeneralSolve, AFactorThatWasSavedSolvesLater) {
+  const Words factor{"factor", path("A.npy"), "-o", path("F"), "--devices", "host:1"};
+  for (const char* precision : {"fp64", "fp32"}) {
+    const Json made = expect_json(factor + Words{"--precision", precision});
+    EXPECT_EQ(made.at("method"), "lu");
+    expect_pieces(made.at("why").get<std::string>(), {"not symmetric"});
+    EXPECT_EQ(made.at("precision"), precision);
+    const Words matrix{"--matrix", path("A.npy")};
+    const Json object = expect_json(command("F") + matrix);
+    EXPECT_EQ(object.at("method"), "lu");
+    EXPECT_EQ(object.at("precision"), precision);
+    EXPECT_EQ(object.at("certificate").at("precision"), "fp64");
+    EXPECT_EQ(object.at("certificate").at("ok"), true);
+    EXPECT_LE(object.at("certificate").at("backward_error").get<double>(), 1e-15);
+    expect_solution(object.at("certificate").at("forward_error").get<double>());
+    EXPECT_NEAR(object.at("certificate").at("scaled_condition").get<double>(),
+                made.at("scaled_condition").get<double>(),
+                1e-3 * made.at("scaled_condition").get<double>());
+    const WideDeterminant det = wide_determinant(a.values, kN);
+    EXPECT_NEAR(made.at("factor").at("determinant").at("log").get<double>(), det.log,
+                made.at("log_determinant_error").get<double>());
+    expect_pieces(expect_done(command("F") + matrix),
+                  {"as it was saved", "backward error", precision});
+    // Without A nothing is known, and that is said.
+    const Json alone = expect_json(command("F"));
+    EXPECT_TRUE(alone.at("certificate").at("backward_error").is_null());
+    EXPECT_FALSE(alone.at("certificate").contains("ok"));
+    const DenseMatrix<double> x = read_dense(path("x.npy"));
+    EXPECT_LE(wide_errors(a.values, b.values, x.values).forward,
+              std::string(precision) == "fp32" ? 0.1 : 1e-10);
+    expect_pieces(expect_done(command("F")), {"unknown: it takes A, which --matrix names"});
+  }
+  expect_pieces(
+      expect_done(factor + Words{"--method", "lu"}),
+      {"LU: as asked for", "condition", "growth", "log determinant", "factor written to"});
+}
+
+TEST_F(CliGeneralSolve, FactorTakesLuWhereCholeskyFailsOrNumbersAreComplex) {
+  const Words factor{"factor", path("A.npy"), "-o", path("F"), "--devices", "host:1"};
+  make_indefinite();
+  expect_pieces(expect_json(factor).at("why").get<std::string>(),
+                {"A.npy", "not positive definite: pivot "});
+  const Json object = expect_json(command("F") + Words{"--matrix", path("A.npy")});
+  expect_solution(object.at("certificate").at("forward_error").get<double>());
+  // A factor by Cholesky stays one of sparse matrices.
+  expect_refused(factor + Words{"--method", "cholesky"}, 1, {"not positive definite", "--shift"});
+  a = positive_definite(kN, 3);
+  write();
+  EXPECT_FALSE(expect_json(factor).contains("method"));
+  const Json again = expect_json(command("F") + Words{"--matrix", path("A.npy")});
+  EXPECT_EQ(again.at("certificate").at("of"), "A");
+  expect_solution(again.at("certificate").at("forward_error").get<double>());
+  // Complex numbers, row by row as NumPy writes them.
+  using Complex = std::complex<double>;
+  DenseMatrix<Complex> z{{}, kN, kN};
+  DenseMatrix<Complex> rhs{{}, kN, 1};
+  const DenseMatrix<double> parts = random_columns(2 * kN, kN + 1, 9);
+  for (std::int64_t j = 0; j < kN; ++j)
+    for (std::int64_t i = 0; i < kN; ++i)
+      z.values.emplace_back(parts.view()(i, j), parts.view()(kN + i, j));
+  for (std::int64_t i = 0; i < kN; ++i)
+    rhs.values.emplace_back(parts.view()(i, kN), parts.view()(kN + i, kN));
+  write_npy(path("Z.npy"), std::as_const(z).view());
+  write_npy(path("c.npy"), std::as_const(rhs).view());
+  write_rows(scratch, "Z.npy", z);
+  for (const char* precision : {"fp64", "fp32"}) {
+    (void)expect_done(Words{"factor", path("Z.npy"), "-o", path("F"), "--precision", precision});
+    const Json solved = expect_json(command("F", "c.npy") + Words{"--matrix", path("Z.npy")});
+    EXPECT_EQ(solved.at("certificate").at("ok"), true);
+    EXPECT_LE(solved.at("certificate").at("backward_error").get<double>(), 1e-15);
+    const DenseMatrix<Complex> x = NpyFile(path("x.npy")).to_dense_complex();
+    const Json plain = expect_json(command("Z.npy", "c.npy"));
+    const DenseMatrix<Complex> expected = NpyFile(path("x.npy")).to_dense_complex();
+    double most = 0;
+    double off = 0;
+    for (std::int64_t i = 0; i < kN; ++i) {
+      most = std::max(most, std::abs(expected.values[at(i)]));
+      off = std::max(off, std::abs(expected.values[at(i)] - x.values[at(i)]));
+    }
+    EXPECT_LE(off, 1e-10 * most);
+  }
+  expect_refused(command("F", "c.npy") + Words{"--matrix", path("A.npy")}, 2,
+                 {"of real numbers", "of complex ones"});
+}
+
+TEST_F(CliGeneralSolve, FactorsThatDoNotFitAreRefused) {
+  const Words factor{"factor", path("A.npy"), "-o", path("F"), "--devices", "host:1"};
+  refuse(factor + Words{"--method", "cholesky"}, 1, {"not symmetric"});
+  refuse(factor + Words{"--shift", "1"}, 2, {"--shift", "factored by LU"});
+  (void)expect_done(factor);
+  refuse(command("F") + Words{"--precision", "fp32"}, 2, {"--precision fp32", "is a factor"});
+  refuse(command("F") + Words{"--method", "cholesky"}, 2, {"is a factor by LU"});
+  refuse(command("F") + Words{"--shift", "1"}, 2, {"--shift"});
+  refuse(command("F") + Words{"--triangle", "lower"}, 2, {"--triangle is of a matrix"});
+  expect_refused({"logdet", path("F")}, 2, {"factor by LU", "strata solve"});
+  const DenseMatrix<double> other = random_columns(kN, kN, 99);
+  write_npy(path("other.npy"), other.view());
+  const Outcome wrong = run_program(command("F") + Words{"--matrix", path("other.npy")});
+  EXPECT_EQ(wrong.status, 1) << wrong.out;
+  std::filesystem::remove(path("x.npy"));
+  const DenseMatrix<double> short_rhs = random_columns(kN - 1, 1, 1);
+  write_npy(path("short.npy"), short_rhs.view());
+  refuse(command("F", "short.npy"), 2, {"119 rows", "order 120"});
+  refuse(command("F") + Words{"--matrix", path("short.npy")}, 2, {"119 by 1", "order 120"});
+  std::string damaged = slurp(path("F/factor"));
+  damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 1);
+  (void)scratch.put("F/factor", damaged);
+  refuse(command("F"), 3, {"damaged"});
+  for (std::int64_t i = 0; i < kN; ++i) a.view()(i, 33) = 0;
+  write();
+  expect_refused({"factor", path("A.npy"), "-o", path("S"), "--devices", "host:1"}, 1,
+                 {"singular", "column 33"});
+  EXPECT_FALSE(std::filesystem::exists(path("S")));
+}
+
 TEST_F(CliGeneralSolve, TakesComplexMatrices) {
   // The oracle solves [B −C; C B]·[u; v] = [Re b; Im b] for A = B + C·i.
   using Complex = std::complex<double>;

@@ -4,7 +4,7 @@
 #include "sparse/ordering/analysis_file.hpp"
 
 #include "base/check.hpp"
-#include "sparse/ordering/checksum_file.hpp"
+#include "base/checksum_file.hpp"
 #include "sparse/ordering/error_places.hpp"
 #include "strata/sparse_cholesky.hpp"
 

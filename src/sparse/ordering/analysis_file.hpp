@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "sparse/ordering/checksum_file.hpp"
+#include "base/checksum_file.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {

@@ -120,6 +120,9 @@ class ChecksumReader {
   void read_all(std::span<T> values) {
     take(reinterpret_cast<char*>(values.data()), values.size_bytes());
   }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Bytes of the file that were not read yet, the checksum's among them.
+  [[nodiscard]] std::int64_t left() const noexcept { return left_; }
   void finish() {
     const std::uint64_t computed = XXH3_64bits_digest(&hash_);
     std::uint64_t stored = 0;

@@ -1,0 +1,69 @@
+#pragma once
+// ScaledFactor: L·U of a system whose rows and columns are scaled, in its precision or in fp32.
+//
+// Contract: W is double or std::complex<double>, what systems and solutions are in; N is W or the
+// same of float. What is factored is D·A·C in N, D and C powers of two by which no element of a row
+// or a column is much above 1: what falls below the range of N is far below all that counts of its
+// row. A is scaled while its panels are loaded, so that no copy of it exists beside the factor.
+// A factor that was saved is the same wherever it is opened, to the bit.
+
+#include <string>
+#include <vector>
+
+#include "cholesky/dense_block.hpp"
+#include "lu/lu_panels.hpp"
+#include "lu/scaled_system.hpp"
+#include "scalar/complex.hpp"
+#include "strata/lu.hpp"
+
+namespace strata {
+
+/// What the file of a factor begins with.
+struct SavedFactor {
+  Element element = Element::fp64;
+  std::int64_t n = 0;
+  std::int64_t panel = 1;
+  LuInfo info{};
+  std::vector<int> row_exponent{};
+  std::vector<int> column_exponent{};
+};
+
+class ChecksumReader;
+class ChecksumWriter;
+
+template <class N, class W>
+class ScaledFactor {
+ public:
+  /// Factors. `system` need not outlive it.
+  ScaledFactor(const ScaledSystem<W, W>& system, const Options& options);
+  /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
+  /// can be; the caller finishes the reader.
+  ScaledFactor(SavedFactor header, ChecksumReader& reader, const Options& options);
+
+  /// As of LuPanels, with the determinant of A as it was given.
+  [[nodiscard]] const LuInfo& info() const noexcept { return header_.info; }
+  [[nodiscard]] const RunReport& report() const noexcept { return panels_.report(); }
+  [[nodiscard]] std::int64_t n() const noexcept { return header_.n; }
+  void save(ChecksumWriter& writer) const;
+
+  /// 2^e·M⁻¹·B or 2^e·M⁻ᴴ·B with M = D⁻¹·P⁻¹·L·U·C⁻¹ near A as it was given, e = `exponent`; what
+  /// it did is added to `report`.
+  [[nodiscard]] DenseBlockOf<W> solve(MatrixView<const W> b, bool adjoint, int exponent,
+                                      RunReport& report);
+  /// With a narrow N the same with all but the factors in fp64, on the host: the same M to rounding
+  /// in fp64, where that in fp32 times the condition of M is much of the solution.
+  [[nodiscard]] DenseBlockOf<W> solve_wide(MatrixView<const W> b, bool adjoint, int exponent) const;
+
+ private:
+  [[nodiscard]] DenseBlockOf<W> scaled(MatrixView<const W> b, bool adjoint, int exponent) const;
+  void scale_back(DenseBlockOf<W>& x, bool adjoint, int exponent) const;
+
+  SavedFactor header_;
+  LuPanels panels_;
+};
+
+/// Before the panels in a file; reads no more than the file holds, and throws Error{input}.
+void save_header(const SavedFactor& header, ChecksumWriter& writer);
+[[nodiscard]] SavedFactor read_header(ChecksumReader& reader, const std::string& path);
+
+}  // namespace strata
