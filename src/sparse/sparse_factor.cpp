@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/checksum_file.hpp"
 #include "base/pending_path.hpp"
 #include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
@@ -15,7 +16,6 @@
 #include "sparse/fronts/front_factor.hpp"
 #include "sparse/fronts/inverse_panels.hpp"
 #include "sparse/ordering/analysis_file.hpp"
-#include "base/checksum_file.hpp"
 #include "sparse/ordering/error_places.hpp"
 #include "sparse/ordering/pattern.hpp"
 
