@@ -107,7 +107,8 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs,
   } else {
     told.solve = factor.solve(b.view(), x.view());
     c.backward_error = c.componentwise_backward_error = c.scaled_condition;  // unknown
-    told.log_determinant_error = c.scaled_condition;
+    c.scaled_condition = factor.scaled_condition();
+    told.log_determinant_error = factor.log_determinant_error();
     c.bytes_moved = told.solve.traffic.total();
     c.precision = element_of<W>;
   }
@@ -121,12 +122,12 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs,
   object["certificate"] = to_json(c);
   object["solve"] = to_json(told.solve);
   Certificate of_factor = c;
-  of_factor.precision = factor.precision();
+  of_factor.precision = singular ? Element::fp64 : factor.precision();
   const SolutionCheck check{of_factor, b.rows, singular, true, kRowsAndColumns};
+  object["log_determinant_error"] = number(told.log_determinant_error);
+  if (!std::isnan(c.scaled_condition)) object["numerically_singular"] = singular;
   if (file) {
     object["gmres_iterations"] = told.gmres_iterations;
-    object["log_determinant_error"] = number(told.log_determinant_error);
-    object["numerically_singular"] = singular;
     add_to_json(check, object);
   }
   ReportData data;
@@ -149,13 +150,14 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs,
         fmt::print("  GMRES             {}\n", counted(told.gmres_iterations, "iteration"));
     } else {
       fmt::print("  backward error    unknown: it takes A, which --matrix names\n");
+      print_condition(c.scaled_condition, kRowsAndColumns);
     }
     fmt::print("  growth            {:.3g} of elements in elimination\n", info.growth);
     print_lu_determinant(info.determinant, told.log_determinant_error, is_complex_v<W>);
     fmt::print("  total             {:.3g} s\nx written to {}\n", c.seconds, system.output);
   });
   if (!finite) return report_out_of_range(Element::fp64);
-  return file ? report_solution(check) : status;
+  return file || singular ? report_solution(check) : status;
 }
 
 }  // namespace

@@ -197,6 +197,9 @@ class GeneralFactor {
   [[nodiscard]] const LuInfo& info() const noexcept;
   /// What the factorization did; of a factor that was read its order, panel and host memory.
   [[nodiscard]] const RunReport& report() const noexcept;
+  /// As the last solve() with A certified them; files keep them. NaN: there was none.
+  [[nodiscard]] double scaled_condition() const noexcept;
+  [[nodiscard]] double log_determinant_error() const noexcept;
   /// Writes the file "factor" in a directory, which is made if need be; whole or absent. Throws
   /// Error{misuse} if there is no factor to solve with, Error{storage}.
   void save(const std::string& directory) const;

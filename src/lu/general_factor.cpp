@@ -91,6 +91,7 @@ GeneralSolveResult solve_certified(AnyFactor& any, MatrixView<const W> a, Matrix
     CertifiedSolution<W, W> solution(inverse, system, result, precondition);
     write_back<W, W>(solution.solve(), system, x);
     if (is_narrow(factor)) result.fallback = solution.shortcoming();
+    factor.note(result.certificate.scaled_condition, result.log_determinant_error);
     Certificate& c = result.certificate;
     c.precision = element_of<W>;
     c.bytes_moved = result.factor.traffic.total() + result.solve.traffic.total();
@@ -121,6 +122,15 @@ const LuInfo& GeneralFactor::info() const noexcept {
 }
 const RunReport& GeneralFactor::report() const noexcept {
   return std::visit([](const auto& factor) -> const RunReport& { return factor.report(); },
+                    state_->factor);
+}
+
+double GeneralFactor::scaled_condition() const noexcept {
+  return std::visit([](const auto& factor) { return factor.header().scaled_condition; },
+                    state_->factor);
+}
+double GeneralFactor::log_determinant_error() const noexcept {
+  return std::visit([](const auto& factor) { return factor.header().log_determinant_error; },
                     state_->factor);
 }
 

@@ -156,6 +156,8 @@ void save_header(const SavedFactor& header, ChecksumWriter& writer) {
   writer.add(det.exponent);
   writer.add(det.phase.real());
   writer.add(det.phase.imag());
+  writer.add(header.scaled_condition);
+  writer.add(header.log_determinant_error);
 }
 
 SavedFactor read_header(ChecksumReader& reader, const std::string& path) {
@@ -190,6 +192,8 @@ SavedFactor read_header(ChecksumReader& reader, const std::string& path) {
   reader.read(re);
   reader.read(im);
   det.phase = {re, im};
+  reader.read(header.scaled_condition);
+  reader.read(header.log_determinant_error);
   // Before anything of that size is allocated; n was a length that the file has.
   const auto n = static_cast<double>(header.n);
   require(static_cast<double>(reader.left()) ==

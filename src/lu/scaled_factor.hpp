@@ -7,6 +7,7 @@
 // row. A is scaled while its panels are loaded, so that no copy of it exists beside the factor.
 // A factor that was saved is the same wherever it is opened, to the bit.
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SavedFactor {
   LuInfo info{};
   std::vector<int> row_exponent{};
   std::vector<int> column_exponent{};
+  /// As a certificate with A found them; NaN: none was made.
+  double scaled_condition = std::numeric_limits<double>::quiet_NaN();
+  double log_determinant_error = std::numeric_limits<double>::quiet_NaN();
 };
 
 class ChecksumReader;
@@ -45,6 +49,11 @@ class ScaledFactor {
   [[nodiscard]] const RunReport& report() const noexcept { return panels_.report(); }
   [[nodiscard]] std::int64_t n() const noexcept { return header_.n; }
   void save(ChecksumWriter& writer) const;
+  [[nodiscard]] const SavedFactor& header() const noexcept { return header_; }
+  void note(double scaled_condition, double log_determinant_error) {
+    header_.scaled_condition = scaled_condition;
+    header_.log_determinant_error = log_determinant_error;
+  }
 
   /// 2^e·M⁻¹·B or 2^e·M⁻ᴴ·B with M = D⁻¹·P⁻¹·L·U·C⁻¹ near A as it was given, e = `exponent`; what
   /// it did is added to `report`.

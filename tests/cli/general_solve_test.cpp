@@ -246,11 +246,27 @@ TEST_F(CliGeneralSolve, AFactorThatWasSavedSolvesLater) {
     const DenseMatrix<double> x = read_dense(path("x.npy"));
     EXPECT_LE(wide_errors(a.values, b.values, x.values).forward,
               std::string(precision) == "fp32" ? 0.1 : 1e-10);
-    expect_pieces(expect_done(command("F")), {"unknown: it takes A, which --matrix names"});
+    EXPECT_EQ(alone.at("certificate").at("scaled_condition"), made.at("scaled_condition"));
+    EXPECT_EQ(alone.at("log_determinant_error"), made.at("log_determinant_error"));
+    expect_pieces(expect_done(command("F")),
+                  {"unknown: it takes A, which --matrix names", "scaled by rows and columns"});
   }
   expect_pieces(
       expect_done(factor + Words{"--method", "lu"}),
       {"LU: as asked for", "condition", "growth", "log determinant", "factor written to"});
+}
+
+TEST_F(CliGeneralSolve, AFactorOfASingularMatrixSaysSoLater) {
+  for (std::int64_t j = 0; j < kN; ++j)
+    a.view()(50, j) = (a.view()(10, j) + 3 * a.view()(70, j)) / 7;
+  write();
+  for (const char* precision : {"fp64", "fp32"}) {
+    expect_complaint(run_program({"factor", path("A.npy"), "-o", path("F"), "--devices", "host:1",
+                                  "--precision", precision}),
+                     1, {"numerically singular", "1.1e+15"});
+    for (const Words& words : {Words{}, Words{"--matrix", path("A.npy")}})
+      expect_complaint(run_program(command("F") + words), 1, {"numerically singular", "1.1e+15"});
+  }
 }
 
 TEST_F(CliGeneralSolve, FactorTakesLuWhereCholeskyFailsOrNumbersAreComplex) {

@@ -88,6 +88,12 @@ TEST(GeneralFactor, ComesBackAsItWas) {
         const GeneralSolveResult result = read.solve(a.view(), b.view(), again.view());
         EXPECT_EQ(again.data, certified.data) << n << ' ' << devices;
         EXPECT_EQ(result.certificate.forward_error, expected.certificate.forward_error);
+        EXPECT_TRUE(
+            std::isnan(GeneralFactor::open(folder, saved_on(devices, memory)).scaled_condition()));
+        read.save(scratch.path("certified"));
+        const GeneralFactor later = GeneralFactor::open(scratch.path("certified"), saved_on());
+        EXPECT_EQ(later.scaled_condition(), expected.certificate.scaled_condition);
+        EXPECT_EQ(later.log_determinant_error(), expected.log_determinant_error);
         for (std::int64_t j = 0; j < 3 && n > 0; ++j)
           EXPECT_LE(forward_error(a, b, again, j), result.certificate.forward_error) << n;
         EXPECT_LE(result.certificate.forward_error, 1e-6) << n;
