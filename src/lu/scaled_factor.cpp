@@ -13,6 +13,7 @@
 #include "base/index.hpp"
 #include "cholesky/certified_solution.hpp"
 #include "cholesky/dense_system.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_status.hpp"
 #include "session/report.hpp"
 
