@@ -334,7 +334,9 @@ struct FitResult {
   /// With Options::mixed: of the search's last evaluation. The search evaluates all points in those
   /// precisions, but to an accuracy of 0.04/n at least, since noise hides where the maximum is;
   /// with refined solves but without probes, and samples in FP64. `likelihood`, and with it the
-  /// variance, is evaluated in FP64 at the end, or if that has no room, it has a certificate.
+  /// variance, is evaluated in FP64 at the end, or if that has no room, it has a certificate. Where
+  /// that shows likelihoods of the search to be off by far more than its accuracy, it goes on in
+  /// FP64.
   std::optional<MixedReport> mixed;
   bool converged = false;  ///< false: stopped by max_evaluations, and the maximum is elsewhere
   std::vector<FitBound> at_bounds;

@@ -33,6 +33,7 @@
 #include "geostat/fit_checks.hpp"
 #include "geostat/fit_modes.hpp"
 #include "geostat/fit_objective.hpp"
+#include "geostat/fit_precision.hpp"
 #include "geostat/fit_samples.hpp"
 #include "geostat/information.hpp"
 #include "geostat/minimize.hpp"
@@ -43,27 +44,7 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kCurvatureOrderMax = 500;
-/// What lower precisions change in a log-likelihood whose quadratic form is refined and whose
-/// log-determinant is not corrected, relative to n·ε. Seen were 0.02 with exponential covariances
-/// of 300 to 1500 random points of the unit square, and 0.33 with 105,569 places of land surface
-/// temperature, ε = 1e-5, by which a search ended 2.2 below the maximum.
-constexpr double kRoundingOfLikelihood = 0.5;
-/// A search bears so much of that: a few hundredths of a standard error.
-constexpr double kSearchNoise = 0.02;
 constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a standard error
-
-Options in_fp64(Options options) {
-  options.mixed = {};
-  return options;
-}
-
-/// No coarser than a search of n points bears.
-Options fine_enough(Options options, std::int64_t n) {
-  const double most =
-      kSearchNoise / (kRoundingOfLikelihood * static_cast<double>(std::max<std::int64_t>(n, 1)));
-  options.mixed.accuracy = std::min(options.mixed.accuracy, most);
-  return options;
-}
 
 /// When a search ends.
 struct Ending {
@@ -135,12 +116,11 @@ class Fit {
   [[nodiscard]] std::optional<std::vector<double>> expected_covariance(
       const FitSpace& space, std::int64_t n, const std::vector<std::size_t>& variables) const;
   void evaluate_at_the_end(FitObjective& objective);
+  void search_in_fp64(FitObjective& objective);
   [[nodiscard]] std::vector<double> scale_with_room(FitSpace space,
                                                     std::vector<std::size_t>& variables) const;
-  /// What lower precisions may change in an evaluation.
   [[nodiscard]] double rounding_of_likelihood() const {
-    return kRoundingOfLikelihood * run_options_.mixed.accuracy *
-           static_cast<double>(points_.size());
+    return strata::rounding_of_likelihood(run_options_, points_.size());
   }
   void note_bounds();
   [[nodiscard]] StandardErrors standard_errors(FitObjective& objective);
@@ -487,6 +467,22 @@ void Fit::evaluate_at_the_end(FitObjective& objective) {
   (void)evaluate(run_options_);
 }
 
+/// Goes on in FP64 from where a search ended that the noise of lower precisions ended.
+void Fit::search_in_fp64(FitObjective& objective) {
+  std::vector<FitStep> path = std::move(out_.path);
+  const auto mixed = out_.mixed;
+  starts_ = {{values_of(out_.parameters), out_.parameters, information_, information_points_}};
+  modes_.clear();
+  preferred_.reset();
+  search_all(objective);
+  path.insert(path.end(), out_.path.begin(), out_.path.end());
+  out_.path = std::move(path);
+  out_.evaluations = static_cast<int>(out_.path.size());
+  out_.mixed = mixed;
+  out_.mixed->accuracy = 0;
+  out_.mixed->note = "rounding hid where the maximum is: the search went on in FP64";
+}
+
 StandardErrors Fit::standard_errors(FitObjective& objective) {
   StandardErrorMethod method = options_.standard_errors;
   if (method == StandardErrorMethod::automatic) {
@@ -566,9 +562,19 @@ FitResult Fit::run() {
   unprobed.probing.probes = 0;
   FitObjective objective(points_, values_, options_.mean, space_, unprobed, journal, kStageOfAll);
   search_all(objective);
-  if (run_options_.mixed.on()) evaluate_at_the_end(objective);
+  std::optional<FitObjective> exact;
+  if (run_options_.mixed.on()) {
+    evaluate_at_the_end(objective);
+    const double rounding = out_.likelihood.rounding.log_likelihood();
+    if (out_.mixed && !out_.likelihood.run.mixed &&
+        hides_the_maximum(out_.noise, rounding, run_options_, points_.size())) {
+      run_options_ = unprobed = in_fp64(run_options_);
+      exact.emplace(points_, values_, options_.mean, space_, unprobed, journal, kStageOfAll + 1);
+      search_in_fp64(*exact);
+    }
+  }
   note_bounds();
-  out_.standard_errors = standard_errors(objective);
+  out_.standard_errors = standard_errors(exact ? *exact : objective);
   if (options_.estimate.anisotropy_angle) {
     double& angle = out_.parameters.separation.anisotropy_angle;
     angle -= 180 * std::floor(angle / 180);

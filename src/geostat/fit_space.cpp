@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/check.hpp"
@@ -152,9 +153,16 @@ FitSpace::Values FitSpace::values(const std::vector<double>& x) const {
   Values out = held;
   for (std::size_t k = 0; k < free.size(); ++k) {
     const std::size_t v = free[k];
-    const double value = v == interaction        ? x[k]
-                         : v == anisotropy_angle ? x[k] * kDegrees
-                                                 : std::exp(x[k]) - (v == ratio ? ratio_offset : 0);
+    double value = v == interaction        ? x[k]
+                   : v == anisotropy_angle ? x[k] * kDegrees
+                                           : std::exp(x[k]);
+    if (v == ratio) {
+      // What the rounding of x and of the exponential leaves of the offset is not a nugget.
+      const double rounding =
+          (4 + std::fabs(x[k])) * std::numeric_limits<double>::epsilon() * value;
+      value -= ratio_offset;
+      if (std::fabs(value) <= rounding) value = 0;
+    }
     out[v] = std::clamp(value, bounds[v].lower, bounds[v].upper);
   }
   if (is_free(time_scale)) out[time_scale] = time_scale_of(out[time_scale], out[time_smoothness]);

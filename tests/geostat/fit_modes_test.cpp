@@ -46,6 +46,22 @@ TEST(FitModes, GridReachesFromNoCorrelationOfNeighboursToTheExtent) {
   }
 }
 
+/// A search that ends at the edge ends at a nugget of 0, not at what rounding leaves of the offset:
+/// the next one goes without it.
+TEST(FitSpace, ANuggetAtItsLowerBoundIsExactlyZero) {
+  const Points points = random_points(40, 4);
+  FitSpace space = make_fit_space(points, {});
+  for (int k = 0; k < 2000; ++k) {
+    space.ratio_offset = std::pow(10, -15 * random_uniform(9, static_cast<std::uint64_t>(k)));
+    const Box box = space.box();
+    EXPECT_EQ(space.values(box.lower)[FitSpace::ratio], 0) << space.ratio_offset;
+    FitSpace::Values some = space.values(box.lower);
+    some[FitSpace::ratio] = 1e-3 * space.ratio_offset;  // far below, and kept
+    EXPECT_NEAR(space.values(space.coordinates(some))[FitSpace::ratio], some[FitSpace::ratio],
+                1e-9 * some[FitSpace::ratio]);
+  }
+}
+
 /// A signal of a tenth of the variance is a mode of its own where the rest is noise.
 TEST(FitModes, GridReachesFromNoNoiseToLittleElse) {
   const Points points = random_points(40, 4);

@@ -481,6 +481,31 @@ TEST(MixedFit, EndsInFp64WhereFp64Ends) {
   EXPECT_NEAR(got.likelihood.log_likelihood, there.log_likelihood, 1e-8);
 }
 
+// A function without noise, on a long curved ridge that rises by 1.4: at 1e-6 likelihoods are off
+// by hundredths, and the search saw no way up from where it was.
+TEST(MixedFit, GoesOnInFp64WhereRoundingHidesTheMaximum) {
+  if (test::kSanitized) GTEST_SKIP() << "hundreds of evaluations";
+  const Points points = random_points(420, 91);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < points.x.size(); ++i)
+    values.push_back(std::sin(3 * points.x[i]) * std::cos(2 * points.y[i]));
+  FitOptions options;
+  options.smoothness = 1.5;
+  options.nugget = 1e-9;
+  options.standard_errors = StandardErrorMethod::none;
+  options.options = host_options();
+  options.options.tile = 64;
+  const FitResult exact = fit(points, values, options);
+  ASSERT_TRUE(exact.converged);
+  options.options.mixed.accuracy = 1e-6;
+  const FitResult got = fit(points, values, options);  // so long a ridge may exceed its limit
+  EXPECT_GE(got.likelihood.log_likelihood, exact.likelihood.log_likelihood - 0.05);
+  ASSERT_TRUE(got.mixed.has_value());
+  EXPECT_EQ(got.mixed->accuracy, 0);
+  EXPECT_NE(got.mixed->note, "");
+  EXPECT_EQ(static_cast<std::size_t>(got.evaluations), got.path.size());
+}
+
 TEST(MixedFit, SearchesNoCoarserThanAnEstimateBears) {
   // At 1e-3 a log-likelihood is off by up to n·1e-3/2, two thirds of a standard error of every
   // estimate here; and a search that ends within that has not found the maximum.
