@@ -381,7 +381,7 @@ class Search {
   }
 
   /// The same by what the values say by themselves, and by a slope that would have to go on for
-  /// kSlopeGoesOn deviations: a curvature that is the prior's, or small beside what the values
+  /// kSlopeGoesOn deviations. A curvature that is the prior's, or small beside what the values
   /// leave open of it, takes a long flat slope for a minimum near by.
   [[nodiscard]] bool is_beaten_by_values() const {
     const QuadraticModel free = fit(kNoPrior, kNoCubic);
