@@ -242,7 +242,7 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
     const std::size_t before = objective.best_of_search(begin, first);
     const Minimum minimum = minimize_scaled(
         [&](const std::vector<double>& x) { return call(scale->space.values(x)); }, scale->start,
-        scale->space.box(), {1, {}, ending.tolerance, gain, left(), ending.rival});
+        scale->space.box(), {1, ending.tolerance, gain, left(), ending.rival});
     if (minimum.beaten || (minimum.converged && gain == ending.gain)) return true;
     const std::size_t now = objective.best_of_search(begin, first);
     learn_at(objective, now);
@@ -261,12 +261,12 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
     for (double& step : scale->steps) step = std::clamp(factor * step, 1e-3, 0.5);
     const double tolerance = std::clamp(std::sqrt(2 * ending.gain), 1e-3, 0.03);
     return minimize_in_steps(value, space.coordinates(at_), space.box(), scale->steps,
-                             {1, {}, tolerance, 0, left()})
+                             {1, tolerance, 0, left()})
         .converged;
   }
   const double relative = ending.gain / static_cast<double>(objective.n());
   return minimize(value, space.coordinates(at_), space.box(),
-                  {0.2, {}, ending.tolerance, relative, left()})
+                  {0.2, ending.tolerance, relative, left()})
       .converged;
 }
 

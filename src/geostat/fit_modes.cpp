@@ -119,7 +119,7 @@ Mode downhill(const FitFunction& f, const FitSpace& whole, const Mode& from, dou
   const int most = 30 * static_cast<int>(space.free.size());
   const Minimum end =
       minimize([&](const std::vector<double>& x) { return f(space.values(x)); },
-               space.coordinates(from.at), space.box(), {step, {}, tolerance, 1e-6, most});
+               space.coordinates(from.at), space.box(), {step, tolerance, 1e-6, most});
   return {space.values(end.x), end.value};
 }
 

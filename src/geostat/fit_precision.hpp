@@ -2,6 +2,7 @@
 // How coarse the likelihood of a search may be, in several precisions.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "strata/options.hpp"
@@ -35,12 +36,13 @@ inline constexpr double kSearchNoise = 0.02;
 
 /// Whether likelihoods of a search were off by far more than it took them to be, as those of
 /// ill-conditioned covariances: it ended where it saw no gain, and FP64 decides. `exact`: what
-/// FP64's own rounding does.
+/// FP64's own rounding does; NaN where it was not estimated.
 [[nodiscard]] inline bool hides_the_maximum(double noise, double exact, const Options& options,
                                             std::int64_t n) {
   constexpr double kMuch = 4;
   constexpr double kNegligible = 1e-3;
-  return noise > kMuch * rounding_of_likelihood(options, n) + 2 * exact + kNegligible;
+  const double known = std::isnan(exact) ? 0 : exact;
+  return noise > kMuch * rounding_of_likelihood(options, n) + 2 * known + kNegligible;
 }
 
 }  // namespace strata

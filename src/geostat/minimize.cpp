@@ -153,8 +153,7 @@ Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& b
                  const MinimizeOptions& options) {
   std::vector<double> step(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    step[i] = std::min(options.steps.empty() ? options.step : options.steps[i],
-                       0.25 * (box.upper[i] - box.lower[i]));
+    step[i] = std::min(options.step, 0.25 * (box.upper[i] - box.lower[i]));
   }
   if (x.size() == 1) return Line(f, box, options).from(x[0], step[0]);
   const auto n = static_cast<unsigned>(x.size());
@@ -183,8 +182,6 @@ Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& b
 
 Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box box,
                           const std::vector<double>& steps, const MinimizeOptions& options) {
-  MinimizeOptions in_steps = options;
-  in_steps.steps.clear();
   const auto times_steps = [&](std::vector<double> y) {
     std::transform(y.begin(), y.end(), steps.begin(), y.begin(), std::multiplies<>());
     return y;
@@ -195,7 +192,7 @@ Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box
     box.upper[i] /= steps[i];
   }
   Minimum found =
-      minimize([&](const std::vector<double>& y) { return f(times_steps(y)); }, x, box, in_steps);
+      minimize([&](const std::vector<double>& y) { return f(times_steps(y)); }, x, box, options);
   found.x = times_steps(std::move(found.x));
   return found;
 }

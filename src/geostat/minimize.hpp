@@ -19,10 +19,9 @@ struct Box {
 };
 
 struct MinimizeOptions {
-  double step = 0.3;            ///< first radius of the search …
-  std::vector<double> steps{};  ///< … or one for each variable, if there are any
-  double tolerance = 1e-6;      ///< stop when the radius is below this …
-  double gain = 1e-9;           ///< … or a step gains less than this, relative to f
+  double step = 0.3;        ///< first radius of the search
+  double tolerance = 1e-6;  ///< stop when the radius is below this …
+  double gain = 1e-9;       ///< … or a step gains less than this, relative to f
   int evaluations_max = 200;
   /// A value that is known from elsewhere: minimize_scaled ends, without convergence, as soon as it
   /// is clear that it will not come below.
@@ -40,9 +39,8 @@ struct Minimum {
 [[nodiscard]] Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& box,
                                const MinimizeOptions& options);
 
-/// The same in units of `steps`, the first radius of each variable: options.steps is not read, step
-/// and tolerance are in these units. On a long flat slope a single step that gains little says
-/// nothing: there options.gain is 0.
+/// The same in units of `steps`, one for each variable: options.step and tolerance are in them. On
+/// a long flat slope a single step that gains little says nothing: there options.gain is 0.
 [[nodiscard]] Minimum minimize_in_steps(const ObjectiveFunction& f, std::vector<double> x, Box box,
                                         const std::vector<double>& steps,
                                         const MinimizeOptions& options);

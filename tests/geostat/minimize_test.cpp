@@ -40,7 +40,7 @@ TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
   for (const double start : {-4.0, 0.99, 1.0, 1.5, 6.0}) {
     for (const double step : {0.01, 0.5, 3.0}) {
       Counted f{[&](const Variables& x) { return quartic(x[0]); }, {{-5}, {7}}};
-      const Minimum got = minimize(std::ref(f), {start}, f.box, {step, {}, 1e-7, 1e-14, 200});
+      const Minimum got = minimize(std::ref(f), {start}, f.box, {step, 1e-7, 1e-14, 200});
       EXPECT_TRUE(got.converged);
       EXPECT_NEAR(got.x[0], 1, 1e-5) << start << ", " << step;
       EXPECT_LE(f.calls, 40) << start << ", " << step;
@@ -50,7 +50,7 @@ TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
   for (const auto& [box, at] : {std::pair{Box{{-5}, {0.5}}, 0.5}, {Box{{1.25}, {9}}, 1.25}}) {
     Counted f{[&](const Variables& x) { return quartic(x[0]); }, box};
     const double middle = 0.5 * (box.lower[0] + box.upper[0]);
-    const Minimum got = minimize(std::ref(f), {middle}, box, {0.2, {}, 1e-7, 1e-14, 200});
+    const Minimum got = minimize(std::ref(f), {middle}, box, {0.2, 1e-7, 1e-14, 200});
     EXPECT_TRUE(got.converged);
     EXPECT_NEAR(got.x[0], at, 1e-6);
   }
@@ -59,7 +59,7 @@ TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
 TEST(MinimizeLine, StopsAtTheLimitAndPassesOnWhatIsThrown) {
   int calls = 0;
   const auto f = [&](const Variables& x) { return ++calls, std::cosh(x[0] - 3); };
-  const Minimum got = minimize(f, {-3}, {{-9}, {9}}, {0.1, {}, 1e-9, 1e-15, 5});
+  const Minimum got = minimize(f, {-3}, {{-9}, {9}}, {0.1, 1e-9, 1e-15, 5});
   EXPECT_FALSE(got.converged);
   EXPECT_EQ(calls, 5);
   EXPECT_THROW((void)minimize([](const Variables&) -> double { throw std::runtime_error("no"); },
@@ -85,7 +85,7 @@ TEST(MinimizeScaled, OfAQuadraticNeedsAtMostThreeEvaluationsForEachUnknown) {
       Variables identity(k * k);
       for (std::size_t i = 0; i < k; ++i) identity[i + i * k] = 1;
       const Minimum got =
-          minimize_scaled(std::ref(f), {Variables(k), identity, {}}, box, {1, {}, 1e-7, 1e-8, 60});
+          minimize_scaled(std::ref(f), {Variables(k), identity, {}}, box, {1, 1e-7, 1e-8, 60});
       EXPECT_TRUE(got.converged);
       for (std::size_t i = 0; i < k; ++i)
         EXPECT_NEAR(got.x[i], 1.5 - static_cast<double>(i), 1e-3) << k << ", " << factor;
@@ -110,7 +110,7 @@ TEST(MinimizeScaled, DoesNotTakeALongFlatSlopeForAMinimum) {
                   },
                   box};
         const Minimum got =
-            minimize_scaled(std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box, {1, {}, 1e-6, gain, 80});
+            minimize_scaled(std::ref(f), {{0, 0}, {1, 0, 0, 1}, {}}, box, {1, 1e-6, gain, 80});
         EXPECT_LE(f.calls, 30);
         // A rival that is better than the start, and not than a minimum within a few dozens of
         // deviations, does not end it.
@@ -125,8 +125,8 @@ TEST(MinimizeScaled, DoesNotTakeALongFlatSlopeForAMinimum) {
           EXPECT_LE(got.value, 3 * gain) << turned << ' ' << away << ' ' << gain;
           continue;
         }
-        const Minimum rest = minimize_in_steps(
-            std::ref(f), got.x, box, {1, 1}, {1, {}, std::min(std::sqrt(2 * gain), 0.03), 0, 200});
+        const Minimum rest = minimize_in_steps(std::ref(f), got.x, box, {1, 1},
+                                               {1, std::min(std::sqrt(2 * gain), 0.03), 0, 200});
         EXPECT_TRUE(rest.converged);
         EXPECT_LE(rest.value, gain) << turned << ' ' << away << ' ' << gain;
         EXPECT_LE(f.calls, 80) << turned << ' ' << away << ' ' << gain;
@@ -160,7 +160,7 @@ TEST(MinimizeScaled, EndsWhereWhatIsPromisedDoesNotCome) {
         Variables identity(k * k);
         for (std::size_t i = 0; i < k; ++i) identity[i + i * k] = 1;
         (void)minimize_scaled(std::ref(f), {Variables(k, from), identity, {}}, box,
-                              {1, {}, 1e-6, gain, 200});
+                              {1, 1e-6, gain, 200});
         EXPECT_LE(f.calls, 50);
       }
     }
@@ -175,8 +175,7 @@ TEST(MinimizeInSteps, GivesBackVariablesAndKeepsTheBox) {
               return a * a + b * b + 0.5 * a * b;
             },
             box};
-  const Minimum got =
-      minimize_in_steps(std::ref(f), {0, 0}, box, {1e-4, 1e5}, {1, {}, 1e-3, 0, 200});
+  const Minimum got = minimize_in_steps(std::ref(f), {0, 0}, box, {1e-4, 1e5}, {1, 1e-3, 0, 200});
   EXPECT_TRUE(got.converged);
   EXPECT_NEAR(got.x[0], 0.5e-3, 1e-6);  // at b = −1: 2·a + b/2 = 0
   EXPECT_NEAR(got.x[1], 2e6, 1);
@@ -192,7 +191,7 @@ TEST(MinimizeScaled, OfAFunctionThatIsNoQuadratic) {
             },
             box};
   const Minimum got =
-      minimize_scaled(std::ref(f), {{1.2, 2}, {0.5, 0, 0, 1}, {}}, box, {1, {}, 1e-7, 1e-9, 80});
+      minimize_scaled(std::ref(f), {{1.2, 2}, {0.5, 0, 0, 1}, {}}, box, {1, 1e-7, 1e-9, 80});
   EXPECT_TRUE(got.converged);
   EXPECT_NEAR(got.x[0], 0, 1e-4);
   EXPECT_NEAR(got.x[1], 0, 1e-4);
@@ -206,13 +205,13 @@ TEST(MinimizeScaled, KnownValuesAreNotAskedForAgain) {
   ScaledStart start{{1, 1}, {1, 0, 0, 1}, {}};
   for (const Variables& x : std::vector<Variables>{{1, 1}, {1.5, 1}, {1, 0.5}, {0.2, 0.1}})
     start.known.emplace_back(x, value(x));
-  const Minimum got = minimize_scaled(std::ref(f), start, box, {1, {}, 1e-7, 1e-8, 60});
+  const Minimum got = minimize_scaled(std::ref(f), start, box, {1, 1e-7, 1e-8, 60});
   EXPECT_TRUE(got.converged);
   EXPECT_NEAR(got.x[0], 0, 1e-3);
   const int calls = f.calls;
   f.calls = 0;
   start.known.clear();
-  (void)minimize_scaled(std::ref(f), start, box, {1, {}, 1e-7, 1e-8, 60});
+  (void)minimize_scaled(std::ref(f), start, box, {1, 1e-7, 1e-8, 60});
   EXPECT_LT(calls, f.calls);
 }
 
@@ -240,7 +239,7 @@ TEST(MinimizeScaled, FindsAMinimumAtABoundOrInACorner) {
     Counted f{value, box};
     const Variables start{-1, std::clamp(1.0, box.lower[1], box.upper[1]), 0.3};
     const Minimum got = minimize_scaled(std::ref(f), {start, {1, 0.3, 0, 0, 1, 0, 0, 0, 1}, {}},
-                                        box, {1, {}, 1e-7, 1e-8, 60});
+                                        box, {1, 1e-7, 1e-8, 60});
     EXPECT_TRUE(got.converged);
     const Variables expected = grid_minimum(box);
     EXPECT_LE(got.value, value(expected) + 1e-7);
@@ -266,7 +265,7 @@ TEST(MinimizeScaled, ARivalThatIsClearlyBetterEndsTheSearchAndNoOther) {
     const auto searched = [&](double rival) {
       Counted f{[&](const Variables& x) { return valleys(x, higher); }, box};
       const ScaledStart start{{5.2, 6.9}, {1, 0, 0, 1}, {}};
-      MinimizeOptions options{1, {}, 1e-6, 1e-4, 100};
+      MinimizeOptions options{1, 1e-6, 1e-4, 100};
       options.rival = rival;
       const Minimum got = minimize_scaled(std::ref(f), start, box, options);
       EXPECT_FALSE(got.converged && got.beaten);
@@ -297,7 +296,7 @@ TEST(MinimizeScaled, ABoundOfTheFirstVariableTakesNothingOffTheOthers) {
             box};
   // The covariance of x: 16 for both and their products, 0.01 more for the second.
   const ScaledStart start{{0.5, 3.4}, {4, 4, 0, 0.1}, {}};
-  const Minimum got = minimize_scaled(std::ref(f), start, box, {1, {}, 1e-6, 1e-4, 60});
+  const Minimum got = minimize_scaled(std::ref(f), start, box, {1, 1e-6, 1e-4, 60});
   EXPECT_TRUE(got.converged);
   EXPECT_EQ(got.x[0], 0);
   EXPECT_NEAR(got.x[1], 3, 0.01);
@@ -310,12 +309,12 @@ TEST(Minimize, OneVariableThatBeginsAtABoundConverges) {
     for (const double centre : {at, 1.0}) {
       const Minimum minimum = minimize(
           [&](const std::vector<double>& x) { return 5 + (x[0] - centre) * (x[0] - centre); }, {at},
-          {{0}, {3}}, {0.3, {}, 1e-6, 1e-12, 60});
+          {{0}, {3}}, {0.3, 1e-6, 1e-12, 60});
       EXPECT_TRUE(minimum.converged) << at << ' ' << centre;
       EXPECT_NEAR(minimum.x[0], centre, 1e-5);
       const Minimum slope =
           minimize([&](const std::vector<double>& x) { return std::fabs(x[0] - at) + 1; }, {at},
-                   {{0}, {3}}, {0.3, {}, 1e-6, 1e-12, 60});
+                   {{0}, {3}}, {0.3, 1e-6, 1e-12, 60});
       EXPECT_TRUE(slope.converged);
       EXPECT_EQ(slope.x[0], at);
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cholesky/covariance_solver.hpp"
+#include "geostat/fit_precision.hpp"
 #include "geostat/point_order.hpp"
 #include "tests/geostat/dense_oracle.hpp"
 #include "tests/geostat/simulated_data.hpp"
@@ -479,6 +480,15 @@ TEST(MixedFit, EndsInFp64WhereFp64Ends) {
   const Likelihood there =
       log_likelihood(points, values, got.parameters, Mean::constant, host_options());
   EXPECT_NEAR(got.likelihood.log_likelihood, there.log_likelihood, 1e-8);
+}
+
+TEST(MixedFit, NoiseThatHidesTheMaximumIsSeenWhateverIsKnownOfFp64) {
+  const Options options = mixed_options(1e-6, 0);  // 500 points: 2.5e-4 is taken for granted
+  for (const double exact : {0.0, 1e-6, std::nan("")}) {
+    EXPECT_TRUE(hides_the_maximum(0.02, exact, options, 500)) << exact;
+    EXPECT_FALSE(hides_the_maximum(2e-4, exact, options, 500)) << exact;
+  }
+  EXPECT_FALSE(hides_the_maximum(0.02, 0.015, options, 500)) << "FP64 is no better";
 }
 
 // A function without noise, on a long curved ridge that rises by 1.4: at 1e-6 likelihoods are off
