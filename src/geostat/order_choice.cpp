@@ -47,12 +47,13 @@ OrderChoice choose_order(const Points& points, const CovarianceParameters& param
   if (worth_deciding(n, DeviceKind::gpu) &&
       device.wait_for(kPatience) == std::future_status::timeout)
     best = tried(PointOrder::kd, points, tile_of_gpus(points), parameters);
-  const auto [model, tile] = device.get();
+  const DecidingDevice decides = device.get();
+  const auto& [model, tile] = decides;
   if (!worth_deciding(n, model.kind)) return {};
   if (!best.scout || !best.scout->is_of(tile, parameters))
     best = tried(PointOrder::kd, points, tile, parameters);
   const auto needed = [&](const OrderChoice& choice, double& fp64) {
-    const MixedForecast found = forecast_order(*choice.scout, n, asked, model);
+    const MixedForecast found = forecast_order(*choice.scout, n, asked, decides.model);
     fp64 = found.fp64_seconds;
     return found.usable() ? found.seconds : found.fp64_seconds;
   };

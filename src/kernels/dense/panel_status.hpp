@@ -19,10 +19,12 @@ template <class T>
   bool finite = true;
   for (std::int64_t i = 0; i < count; ++i) {
     const double size = pivot_size(x[i]);
-    if constexpr (is_complex_v<T>)
-      finite &= (std::abs(x[i].real()) <= kMost) & (std::abs(x[i].imag()) <= kMost);
-    else
+    if constexpr (is_complex_v<T>) {  // their sum may overflow where both are finite
+      finite &= std::abs(x[i].real()) <= kMost;
+      finite &= std::abs(x[i].imag()) <= kMost;
+    } else {
       finite &= size <= kMost;
+    }
     largest = size > largest ? size : largest;
   }
   return finite ? std::min(largest, kMost) : std::numeric_limits<double>::infinity();
