@@ -130,9 +130,10 @@ struct GeneralSolveResult {
 /// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is singular or not
 /// finite, X is left as it was and info.ok is false. X is refined until each column has a
 /// componentwise backward error of a few ulps of its precision or steps no longer help, with
-/// residuals in double-double where forward_error is above solution_error_wanted(). Everything else
-/// is as of solve() in strata/cholesky.hpp: fp32, complex numbers, numbers near the ends of the
-/// range.
+/// residuals in double-double where forward_error is above solution_error_wanted(). Where rows are
+/// in units 2^10 and more apart, what is factored is A with rows and columns scaled by powers of
+/// two. Everything else is as of solve() in strata/cholesky.hpp: fp32, complex numbers, numbers
+/// near the ends of the range.
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
                                                MatrixView<const double> b, MatrixView<double> x,
                                                const Options& options = {});

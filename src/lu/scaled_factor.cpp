@@ -52,17 +52,25 @@ void multiply_rows(const std::vector<int>& exponent, int all, DenseBlockOf<W>& v
 }  // namespace
 
 template <class N, class W>
-ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<W, W>& system, const Options& options)
+template <class T, class A>
+ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<T, A>& system, const Options& options)
     : header_{.element = element_of<N>,
               .n = system.n(),
               .row_exponent = exponents_of(system.row_scale(), system.exponent()),
               .column_exponent = exponents_of(system.column_scale(), 0)},
       panels_(problem_of(system.n(), element_of<N>), options) {
   header_.panel = panels_.problem().panel;
-  const MatrixView<const W> a = system.a();
+  factor(system.a(), system.exponent());
+}
+
+/// A times 2 to `exponent` is what was given.
+template <class N, class W>
+template <class A>
+void ScaledFactor<N, W>::factor(MatrixView<const A> a, int exponent) {
   const auto scaled = [&](std::int64_t i, std::int64_t j) {
-    return static_cast<N>(times_power(
-        a(i, j), header_.row_exponent[at(i)] + system.exponent() + header_.column_exponent[at(j)]));
+    return static_cast<N>(
+        times_power(static_cast<W>(a(i, j)),
+                    header_.row_exponent[at(i)] + exponent + header_.column_exponent[at(j)]));
   };
   double largest = 0;
   std::vector<N> column(at(a.rows));
@@ -207,5 +215,27 @@ template class ScaledFactor<double, double>;
 template class ScaledFactor<float, double>;
 template class ScaledFactor<std::complex<double>, std::complex<double>>;
 template class ScaledFactor<std::complex<float>, std::complex<double>>;
+
+namespace {
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
+}  // namespace
+
+template ScaledFactor<double, double>::ScaledFactor(const ScaledSystem<double, double>&,
+                                                    const Options&);
+template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<double, double>&,
+                                                   const Options&);
+template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float, double>&,
+                                                   const Options&);
+template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float, float>&,
+                                                   const Options&);
+template ScaledFactor<Complex128, Complex128>::ScaledFactor(
+    const ScaledSystem<Complex128, Complex128>&, const Options&);
+template ScaledFactor<Complex64, Complex128>::ScaledFactor(
+    const ScaledSystem<Complex128, Complex128>&, const Options&);
+template ScaledFactor<Complex64, Complex128>::ScaledFactor(
+    const ScaledSystem<Complex64, Complex128>&, const Options&);
+template ScaledFactor<Complex64, Complex128>::ScaledFactor(
+    const ScaledSystem<Complex64, Complex64>&, const Options&);
 
 }  // namespace strata

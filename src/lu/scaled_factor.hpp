@@ -38,8 +38,9 @@ class ChecksumWriter;
 template <class N, class W>
 class ScaledFactor {
  public:
-  /// Factors. `system` need not outlive it.
-  ScaledFactor(const ScaledSystem<W, W>& system, const Options& options);
+  /// Factors. `system` need not outlive it. A is W or the same of float.
+  template <class T, class A>
+  ScaledFactor(const ScaledSystem<T, A>& system, const Options& options);
   /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
   /// can be; the caller finishes the reader.
   ScaledFactor(SavedFactor header, ChecksumReader& reader, const Options& options);
@@ -66,6 +67,8 @@ class ScaledFactor {
  private:
   [[nodiscard]] DenseBlockOf<W> scaled(MatrixView<const W> b, bool adjoint, int exponent) const;
   void scale_back(DenseBlockOf<W>& x, bool adjoint, int exponent) const;
+  template <class A>
+  void factor(MatrixView<const A> a, int exponent);
 
   SavedFactor header_;
   LuPanels panels_;

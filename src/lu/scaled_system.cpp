@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "base/index.hpp"
@@ -10,6 +11,30 @@
 #include "scalar/safe_range.hpp"
 
 namespace strata {
+namespace {
+
+constexpr int kFar = 1000;  // of an exponent: its power is a double, and so is its inverse
+
+/// Of a scale by which `size` becomes about 1; of what is no number above 0, none.
+int exponent_against(double size) {
+  if (!(size > 0)) return 0;
+  return std::isfinite(size) ? std::clamp(-std::ilogb(size), -kFar, kFar) : -kFar;
+}
+
+std::vector<double> powers_of(const std::vector<int>& exponents) {
+  std::vector<double> powers;
+  for (const int e : exponents) powers.push_back(std::scalbn(1.0, e));
+  return powers;
+}
+
+bool far_apart(const std::vector<double>& scale) {
+  constexpr double kApart = 1024;
+  if (scale.empty()) return false;
+  const auto [least, most] = std::minmax_element(scale.begin(), scale.end());
+  return *most / kApart > *least;
+}
+
+}  // namespace
 
 template <class T, class A>
 ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
@@ -23,70 +48,112 @@ ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
     a_ = {divided_.data(), a.rows, a.cols, std::max<std::int64_t>(a.rows, 1)};
     largest_ = std::scalbn(largest_, -exponent_);
   }
-  scale_rows_and_columns();
-  if (exponent_ != 0) measure_loss(a);
+  scale_columns_and_rows();
   for (std::int64_t j = 0; j < b.cols; ++j) {
     const int of_column = exponent_of_column(b.rows, b.column(j), element_of<T>);
     back_.push_back(of_column - exponent_);
     for (std::int64_t i = 0; i < b.rows; ++i) b_.column(j)[i] = times_power(b(i, j), -of_column);
   }
+  balance_where_far_apart();
+  rows_are_apart_ = far_apart(row_scale_);
+  if (exponent_ != 0) measure_loss(a);
 }
 
+/// Columns by their largest elements, then rows by their sums.
 template <class T, class A>
-std::vector<int> ScaledSystem<T, A>::far_rows() const {
-  constexpr int kFar = 500;  // powers of two
-  std::vector<double> most(at(a_.rows));
-  int low = 0, high = 0;  // exponents of columns
-  for (std::int64_t j = 0; j < a_.cols; ++j) {
-    double of_column = 0;
-    for (std::int64_t i = 0; i < a_.rows; ++i) {
-      const double size = largest_part(a_(i, j));
-      most[at(i)] = std::max(most[at(i)], size);
-      of_column = std::max(of_column, size);
-    }
-    const int exponent = of_column > 0 ? std::ilogb(of_column) : high;
-    low = j == 0 ? exponent : std::min(low, exponent);
-    high = j == 0 ? exponent : std::max(high, exponent);
-  }
-  std::vector<int> exponents(at(a_.rows));
-  const int of_columns = high - low;
-  low = high = 0;
-  bool any = false;
-  for (std::int64_t i = 0; i < a_.rows; ++i) {
-    if (!(most[at(i)] > 0) || !std::isfinite(most[at(i)])) continue;
-    exponents[at(i)] = -std::ilogb(most[at(i)]);
-    low = any ? std::min(low, exponents[at(i)]) : exponents[at(i)];
-    high = any ? std::max(high, exponents[at(i)]) : exponents[at(i)];
-    any = true;
-  }
-  if (high - low <= std::max(kFar, of_columns)) exponents.clear();
-  return exponents;
-}
-
-template <class T, class A>
-void ScaledSystem<T, A>::scale_rows_and_columns() {
+void ScaledSystem<T, A>::scale_columns_and_rows() {
   std::vector<double> sums(at(a_.rows));
   std::vector<double> scaled_sums(at(a_.rows));
-  const std::vector<int> first = far_rows();
-  const auto nearer = [&](std::int64_t i, double size) {
-    return first.empty() ? size : std::scalbn(size, first[at(i)]);
-  };
   for (std::int64_t j = 0; j < a_.cols; ++j) {
-    double most = first.empty() ? largest_of_column(a_.column(j), a_.rows) : 0;
-    for (std::int64_t i = 0; i < a_.rows && !first.empty(); ++i)
-      most = std::max(most, nearer(i, largest_part(a_(i, j))));
+    const double most = largest_of_column(a_.column(j), a_.rows);
     const double scale = most > 0 && std::isfinite(most) ? std::scalbn(1.0, -std::ilogb(most)) : 1;
     column_scale_.push_back(scale);
     for (std::int64_t i = 0; i < a_.rows; ++i) {
       const double size = std::abs(static_cast<W>(a_(i, j)));
       sums[at(i)] += size;
-      scaled_sums[at(i)] += nearer(i, size) * scale;
+      scaled_sums[at(i)] += size * scale;
     }
   }
   for (std::int64_t i = 0; i < a_.rows; ++i) {
     norm_ = std::max(norm_, sums[at(i)]);
-    row_scale_.push_back(scaled_sums[at(i)] > 0 ? nearer(i, 1 / scaled_sums[at(i)]) : 1);
+    row_scale_.push_back(scaled_sums[at(i)] > 0 ? 1 / scaled_sums[at(i)] : 1);
   }
+}
+
+/// Alternates between sums of rows and of columns, each made about 1, until they stay.
+template <class T, class A>
+typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first) const {
+  constexpr int kPasses = 12;
+  const std::int64_t n = a_.rows;
+  Scales s{std::vector<int>(at(n)), std::vector<int>(at(n)), std::vector<double>(at(n)),
+           std::vector<double>(at(n))};
+  int settled = 0;  // passes that changed nothing much
+  for (int pass = 0; pass < kPasses && settled < 2; ++pass) {
+    const bool of_rows = (pass % 2 == 0) == rows_first;
+    const std::vector<double> row = powers_of(s.row);
+    const std::vector<double> column = powers_of(s.column);
+    std::vector<double> sums(at(n));
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i)
+        sums[at(of_rows ? i : j)] +=
+            std::abs(static_cast<W>(a_(i, j))) * row[at(i)] * column[at(j)];
+    std::vector<int>& exponents = of_rows ? s.row : s.column;
+    int most = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const int before = exponents[at(i)];
+      exponents[at(i)] = std::clamp(before + exponent_against(sums[at(i)]), -kFar, kFar);
+      most = std::max(most, std::abs(exponents[at(i)] - before));
+    }
+    settled = most <= 1 ? settled + 1 : 0;
+  }
+  const std::vector<double> row = powers_of(s.row);
+  const std::vector<double> column = powers_of(s.column);
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double size = std::abs(static_cast<W>(a_(i, j))) * row[at(i)] * column[at(j)];
+      s.of_row[at(i)] += size;
+      s.of_column[at(j)] += size;
+    }
+  return s;
+}
+
+/// By how much what rounding does to A·x = b may exceed x for the scales alone, as an exponent:
+/// the largest C_j times the largest R_i·|b_i|, over all columns of b.
+template <class T, class A>
+double ScaledSystem<T, A>::excess(const Scales& s) const {
+  const auto lost = [](double sum) { return !(sum >= 0x1p-100); };  // out of the range, or zeros
+  if (std::any_of(s.of_row.begin(), s.of_row.end(), lost) ||
+      std::any_of(s.of_column.begin(), s.of_column.end(), lost))
+    return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (std::int64_t j = 0; j < b_.cols(); ++j) {
+    int most = std::numeric_limits<int>::min();
+    for (std::int64_t i = 0; i < a_.rows; ++i) {
+      const double size = largest_part(b_.column(j)[i]);
+      if (size > 0 && std::isfinite(size)) most = std::max(most, std::ilogb(size) + s.row[at(i)]);
+    }
+    if (most == std::numeric_limits<int>::min()) continue;
+    sum += most + *std::max_element(s.column.begin(), s.column.end());
+  }
+  return sum;
+}
+
+/// Where rows or columns are in units that differ much, what is the largest of a column says little
+/// of the others: rows of D·A for a scale D come to nothing in it. There balanced sums, which D
+/// does not change. Where the matrix falls apart, as a permutation does, the units of its parts are
+/// those of rows or of columns: b says of which.
+template <class T, class A>
+void ScaledSystem<T, A>::balance_where_far_apart() {
+  if (!far_apart(row_scale_) && !far_apart(column_scale_)) return;
+  const Scales of_columns = balanced(false);
+  const Scales of_rows = balanced(true);
+  const double by_rows = excess(of_rows);
+  const double by_columns = excess(of_columns);
+  if (std::isinf(by_rows) && std::isinf(by_columns)) return;
+  const Scales& s = by_rows < by_columns ? of_rows : of_columns;
+  column_scale_ = powers_of(s.column);
+  for (std::int64_t i = 0; i < a_.rows; ++i)
+    row_scale_[at(i)] = std::scalbn(1 / s.of_row[at(i)], s.row[at(i)]);
 }
 
 template <class T, class A>

@@ -8,7 +8,9 @@
 // numbers is known (Loss). With C_j a power of two near 1 / max_i |a_ij| and R_i = 1 / Σ_j
 // |a_ij|·C_j the matrix S = R·A·C has ‖S‖∞ = 1: its condition is what is left when scaling has done
 // what it can (van der Sluis, "Condition numbers and equilibration of matrices", Numer. Math. 14,
-// 1969).
+// 1969). Where rows or columns are so far apart from 1, C and R balance the sums of both (Sinkhorn,
+// Knopp, "Concerning nonnegative matrices and doubly stochastic matrices", Pacific J. Math. 21,
+// 1967): any units of rows and columns then give the same S.
 
 #include <vector>
 
@@ -36,16 +38,23 @@ class ScaledSystem {
   [[nodiscard]] const std::vector<int>& back() const noexcept { return back_; }
   [[nodiscard]] const std::vector<double>& row_scale() const noexcept { return row_scale_; }
   [[nodiscard]] const std::vector<double>& column_scale() const noexcept { return column_scale_; }
+  /// Whether rows are in units so different that the pivot of a column would be that of the
+  /// largest unit, and no longer that of the least growth.
+  [[nodiscard]] bool rows_are_apart() const noexcept { return rows_are_apart_; }
   [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
   /// What is factored.
   [[nodiscard]] MatrixView<const T> factored();
 
  private:
-  /// Exponents by which rows are brought to about 1 before columns are scaled, if they differ by so
-  /// much, and more than columns do, that products with a scale of columns may leave the range of
-  /// fp64; else none.
-  [[nodiscard]] std::vector<int> far_rows() const;
-  void scale_rows_and_columns();
+  struct Scales {
+    std::vector<int> row, column;           // exponents
+    std::vector<double> of_row, of_column;  // sums of magnitudes, scaled
+  };
+
+  void scale_columns_and_rows();
+  [[nodiscard]] Scales balanced(bool rows_first) const;
+  [[nodiscard]] double excess(const Scales& s) const;
+  void balance_where_far_apart();
   void measure_loss(MatrixView<const A> given);
 
   MatrixView<const A> a_;
@@ -58,6 +67,7 @@ class ScaledSystem {
   std::vector<int> back_;
   std::vector<double> row_scale_;
   std::vector<double> column_scale_;
+  bool rows_are_apart_ = false;
   Loss loss_;
 };
 

@@ -16,10 +16,29 @@
 namespace strata {
 namespace {
 
+/// By factors in T of R·A·C, scales rounded to powers of two.
+template <class T, class A>
+GeneralSolveResult solve_equilibrated(const ScaledSystem<T, A>& system, MatrixView<T> x,
+                                      const Options& options) {
+  using W = WideOf<T>;
+  GeneralSolveResult result;
+  ScaledFactor<T, W> factor(system, options);
+  set_factor(factor.info(), factor.report(), result);
+  result.factor_precision = element_of<T>;
+  if (!result.info.ok) return result;
+  const auto inverse = [&](MatrixView<const W> b, bool adjoint) {
+    return factor.solve(b, adjoint, system.exponent(), result.solve);
+  };
+  CertifiedSolution<T, A> solution(inverse, system, result);
+  write_back<T, A>(solution.solve(), system, x);
+  return result;
+}
+
 /// By factors in T.
 template <class T, class A>
 GeneralSolveResult solve_scaled(ScaledSystem<T, A>& system, MatrixView<T> x,
                                 const Options& options) {
+  if (system.rows_are_apart()) return solve_equilibrated(system, x, options);
   using W = WideOf<T>;
   GeneralSolveResult result;
   LuFactor factor = lu(system.factored(), options);

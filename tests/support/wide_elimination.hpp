@@ -52,6 +52,7 @@ struct WideDeterminant {
   std::vector<Wide> u(a.begin(), a.end());
   const auto size = [](Wide v) { return v < 0 ? -v : v; };
   WideDeterminant det;
+  long double log = 0;
   for (std::int64_t k = 0; k < n; ++k) {
     std::int64_t pivot = k;
     for (std::int64_t i = k + 1; i < n; ++i)
@@ -59,12 +60,13 @@ struct WideDeterminant {
     if (pivot != k) det.sign = -det.sign;
     for (std::int64_t j = 0; j < n; ++j) std::swap(u[at(k + j * n)], u[at(pivot + j * n)]);
     if (u[at(k + k * n)] < 0) det.sign = -det.sign;
-    det.log += std::log(static_cast<double>(size(u[at(k + k * n)])));
+    log += std::log(static_cast<long double>(size(u[at(k + k * n)])));
     for (std::int64_t i = k + 1; i < n; ++i) {
       const Wide factor = u[at(i + k * n)] / u[at(k + k * n)];
       for (std::int64_t j = k; j < n; ++j) u[at(i + j * n)] -= factor * u[at(k + j * n)];
     }
   }
+  det.log = static_cast<double>(log);
   return det;
 }
 
