@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kFar = 1000;  // of an exponent: its power is a double, and so is its inverse
 
-/// Of a scale by which `size` becomes about 1; of what is no number above 0, none.
+/// The exponent of a scale by which `size` becomes about 1; 0 for what is no number above 0.
 int exponent_against(double size) {
   if (!(size > 0)) return 0;
   return std::isfinite(size) ? std::clamp(-std::ilogb(size), -kFar, kFar) : -kFar;
