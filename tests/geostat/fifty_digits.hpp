@@ -48,21 +48,23 @@ inline std::vector<std::vector<Digits>> covariance_factor(const MaternParameters
   return l;
 }
 
-/// A problem of 64 points, different in every respect from seed to seed.
+/// A problem of n points, different in every other respect from seed to seed.
 struct RoundingProblem {
-  explicit RoundingProblem(std::uint64_t seed) : points(random_points(64, seed)) {
+  explicit RoundingProblem(std::uint64_t seed, std::size_t n = 64)
+      : points(random_points(static_cast<std::int64_t>(n), seed)) {
     const auto pick = [&](std::uint64_t what, auto... of) {
       const std::array all{static_cast<double>(of)...};
       return all[random_bits(1000 + what, seed) % all.size()];
     };
     const double kind = pick(1, 0, 1, 2, 3);
-    for (std::size_t i = 0; i < 64; ++i) {
+    const auto side = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(n))));
+    for (std::size_t i = 0; i < n; ++i) {
       if (kind == 1 && i % 8 == 1) {  // twins
         points.x[i] = points.x[i - 1] + 1e-6 * points.x[i];
         points.y[i] = points.y[i - 1];
       } else if (kind == 2) {  // a grid
-        points.x[i] = static_cast<double>(i % 8) / 8;
-        points.y[i] = static_cast<double>(i / 8) / 8;
+        points.x[i] = static_cast<double>(i % side) / static_cast<double>(side);
+        points.y[i] = static_cast<double>(i / side) / static_cast<double>(side);
       } else if (kind == 3) {  // projected coordinates, in metres
         points.x[i] = std::round(4e5 + 1000 * points.x[i]);
         points.y[i] = std::round(5e6 + 1000 * points.y[i]);
@@ -75,8 +77,8 @@ struct RoundingProblem {
     mean = static_cast<Mean>(random_bits(1006, seed) % 3);
     const double deviation = std::sqrt(parameters.variance);
     const double values_are = pick(7, 0, 1, 2);
-    values = values_are == 0 ? simulate_field(points, parameters, seed) : std::vector<double>(64);
-    for (std::size_t i = 0; i < 64; ++i) {
+    values = values_are == 0 ? simulate_field(points, parameters, seed) : std::vector<double>(n);
+    for (std::size_t i = 0; i < n; ++i) {
       if (values_are > 0) values[i] = deviation * random_normal(seed + 1, i);
       if (values_are == 2)  // single precision, with a large mean
         values[i] = static_cast<double>(static_cast<float>(values[i] + 1000 * deviation));
