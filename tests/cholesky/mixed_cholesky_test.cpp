@@ -85,6 +85,7 @@ TEST_P(MixedField, IsTheNearerToItsGaussianTheFinerTheAccuracy) {
 }
 
 TEST(MixedCholesky, OfALargerFieldKeepsItsPromise) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   constexpr std::int64_t kOrder = 2048;
   constexpr std::int64_t kTile = 128;  // the pilot takes 80 points of each
   const Matrix<double> points = test::ordered_points(kOrder, kTile, 6);

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tests/cli/program.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
@@ -66,6 +67,7 @@ TEST(CliBench, MixedDrawsItsFigures) {
 }
 
 TEST(CliBench, EstimatesStandBesideThoseOfFp64) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Words command{"bench",       "estimates", "--devices",    "host",    "--n",
                       "60",          "--tile",    "32",           "--range", "0.1",
                       "--data-sets", "3",         "--accuracies", "1e-9",    "--no-guard"};

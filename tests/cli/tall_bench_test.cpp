@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/cli/program.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
@@ -106,6 +107,7 @@ TEST(CliTallBench, GmresTakesGeneratedMatricesAndFiles) {
 }
 
 TEST(CliTallBench, QrTakesMethodsAndDrawsItsFigures) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Scratch scratch;
   const std::string page = scratch.path("qr.html");
   const Json object = expect_json(Words{

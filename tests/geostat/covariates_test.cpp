@@ -371,6 +371,7 @@ TEST_F(CovariateFit, FindsTheCoefficients) {
 }
 
 TEST_F(CovariateFit, OneThatMarksAFewPointsMayBeMissingFromASample) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   // About a quarter of the points are in the first sample, so hardly all of these.
   options.smoothness = 0.5;
   const SimulatedData unmarked = data_with_covariates(450, 0);

@@ -231,6 +231,7 @@ void expect_told(const SearchedData& data, const FitResult& result) {
 }
 
 TEST(FitSearch, ReachesTheBestOfManyIndependentSearches) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   for (const SearchedData& data : sets()) {
     SCOPED_TRACE(data.name);
     const auto [least, most] = distances(data.points);
@@ -245,6 +246,7 @@ TEST(FitSearch, ReachesTheBestOfManyIndependentSearches) {
 }
 
 TEST(FitSearch, AFreeNuggetIsAtLeastAsGoodAsNone) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   for (SearchedData data : {function(), line(), pairs()}) {
     SCOPED_TRACE(data.name);
     for (const bool smoothness : {false, true}) {

@@ -105,6 +105,7 @@ struct Recovery {
 /// log-likelihood gained over the truth has the distribution χ² of as many degrees of freedom, at
 /// most 8 here, and exceeds 32 with a probability below 10⁻⁴ (Wilks).
 TEST(FitSeparation, EstimatesAreNearTheTruthOfSimulatedData) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const std::vector<Recovery> cases{
       {"not separable",
        450,
@@ -351,6 +352,7 @@ TEST(FitSeparation, ObservedErrorsOfAQuadraticInTheParameters) {
 }
 
 TEST(FitSeparation, ObservedAndExpectedErrorsAgreeAsLongAsTheModelIsTrue) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const MaternParameters turned{1.5, 0.2, 0.5, 0.1, {kPlane, 0.4, 178, {}}};
   const MaternParameters timed{1.5, 500, 0.5, 0.1, {kSphere, 1, 0, TimeParameters{0.5, 0.6, 0}}};
   for (const MaternParameters& truth : {turned, timed}) {

@@ -114,6 +114,7 @@ TEST_F(SimulatedField, ProfiledLikelihoodIsTheLikelihoodAtTheProfiledVariance) {
 }
 
 TEST_F(SimulatedField, HeldParametersStay) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   FitOptions options = host_fit(Mean::constant);
   options.smoothness = 0.5;
   options.nugget = 0.0;
@@ -175,6 +176,7 @@ TEST_F(SimulatedField, Cancels) {
 }
 
 TEST_F(SimulatedField, BeginsOnASampleAndReachesWhatASearchFromElsewhereReaches) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   FitOptions options = host_fit(Mean::constant);
   const FitResult& staged = plain_fit();
   ASSERT_EQ(staged.stages.size(), 1U);
@@ -308,6 +310,7 @@ std::pair<Points, std::vector<double>> rainfall() {
 }
 
 TEST(Fit, NorthAmericanRainfall) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const auto [points, values] = rainfall();
   if (values.empty()) GTEST_SKIP() << "data/north_american_rainfall.csv is absent";
   ASSERT_EQ(values.size(), 1720u);

@@ -79,6 +79,7 @@ FitOptions host_fit(StandardErrorMethod method) {
 }
 
 TEST(StandardErrors, ObservedAndExpectedAgreeAsLongAsTheModelIsTrue) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Points points = random_points(400, 82);
   const auto values = simulate_field(points, {2, 0.08, 0.9, 0.4}, 83);
   for (const bool smoothness : {false, true}) {
@@ -159,6 +160,7 @@ TEST(StandardErrors, ObservedAreThoseOfSecondDifferencesOfTheWholeLikelihood) {
 }
 
 TEST(StandardErrors, AreTheSpreadOfEstimates) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   // The sample deviation of R estimates has the relative standard error 1/√(2(R − 1)), if they are
   // normal; log estimates are nearly. Four of those: beyond with a probability of 10⁻⁴.
   const auto sets = static_cast<int>(test::campaign(200, 16, 3));

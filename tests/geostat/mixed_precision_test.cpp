@@ -68,6 +68,7 @@ struct Field {
 };
 
 TEST(MixedLikelihood, IsThatOfDenseFp64WithinItsCertificate) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   constexpr std::int64_t kPoints = 1500;
   for (const double range : {0.02627, 0.078809, 0.210158}) {
     const Field field(kPoints, range, 81);
@@ -455,6 +456,7 @@ TEST(PrecisionDivergence, NeedsLowerPrecisionsAndACovariance) {
 // ---- fit
 
 TEST(MixedFit, EndsInFp64WhereFp64Ends) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Points points = random_points(test::kSanitized ? 300 : 600, 107);
   const MaternParameters truth{1.5, 0.1, 0.5, 0.1};
   SimulateOptions simulation;
