@@ -10,6 +10,9 @@
 // Making an element takes some 40 operations in FP64, a column of V one. So V goes in few groups of
 // columns, and the last group takes the next wider kernel, which multiplies zeros besides: two
 // kernels for it would make C twice. 36 holds the 32 probes of a trace with a few vectors beside.
+// From 17 columns on tensor cores multiply, at twice the rate, while the other units make elements:
+// a warp makes 32 × 4 of them, each thread those that the instruction takes from it, and V is read
+// once for 32 rows.
 
 #include "kernels/covariance/covariance_times.hpp"
 
@@ -18,6 +21,7 @@
 
 #include "kernels/backend/operand.hpp"
 #include "kernels/covariance/covariance_cuda.hpp"
+#include "kernels/dense/tile_product_cuda.hpp"
 
 namespace strata {
 namespace {
@@ -118,6 +122,78 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// The same on the tensor cores, for up to 8·kTiles columns. Of each 16 rows of a warp's 32 a
+/// thread has two and of each 4 columns of C one; of sums, these rows and two of each 8 columns.
+template <int kTiles, class Distance, class Correlation>
+__global__ void __launch_bounds__(kThreads)
+    run_sums_on_tensor_cores(double* sums, Part part, std::int64_t first_run, std::int64_t columns,
+                             Distance distance, Correlation correlation, double nugget,
+                             std::int64_t diagonal, const double* v, std::int64_t v_ld) {
+  constexpr int kHeld = 8 * kTiles;
+  constexpr int kStride = kHeld + 4;  // the threads of half a warp read 16 banks
+  __shared__ alignas(16) double of_v[kPiece][kStride];
+  correlation.begin();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int group = lane / 4;
+  const int inner = lane % 4;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads +
+                             static_cast<std::int64_t>(threadIdx.x) / 32 * 32 + 2 * group;
+  const std::int64_t start = (first_run + blockIdx.y) * kRun;
+  const int length = static_cast<int>(min(std::int64_t{kRun}, columns - start));
+  typename Distance::Point rows[4];
+  int with_nugget[4];
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    // A thread without a row computes the last one, too.
+    const std::int64_t i = part.row + min(first + r / 2 * 16 + r % 2, part.rows - 1);
+    rows[r] = distance.row(i);
+    const std::int64_t at = diagonal + i - start;
+    with_nugget[r] = at >= 0 && at < length ? static_cast<int>(at) : -1;
+  }
+  double sum[2][kTiles][4] = {};
+  for (int piece = 0; piece < length; piece += kPiece) {
+    const int count = min(kPiece, length - piece);
+    __syncthreads();  // the piece before is no longer read
+    for (int e = static_cast<int>(threadIdx.x); e < kPiece * kHeld; e += kThreads) {
+      const int j = e % kPiece;
+      const int k = e / kPiece;
+      of_v[j][k] = j < count && k < part.cols ? v[start + piece + j + (part.col + k) * v_ld] : 0.0;
+    }
+    __syncthreads();
+    for (int j = inner; j - inner < count; j += 4) {
+      // Beyond the last column the last one, times zeros.
+      const int column = piece + min(j, count - 1);
+      const typename Distance::Point cols[1] = {distance.col(start + column)};
+      typename Correlation::Real c[4][1];
+      covariance_gpu::elements(distance, correlation, rows, cols, c);
+      double factor[4];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) factor[r] = column == with_nugget[r] ? c[r][0] + nugget : c[r][0];
+      __syncwarp();  // elements that are not regular are made by some threads alone
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        const double of_column = of_v[j][8 * t + group];
+        tile::multiply_add(sum[0][t], factor[0], factor[1], of_column);
+        tile::multiply_add(sum[1][t], factor[2], factor[3], of_column);
+      }
+    }
+  }
+  double* const to = sums + blockIdx.y * (part.rows * part.cols);
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    const std::int64_t i = first + r / 2 * 16 + r % 2;
+    if (i >= part.rows) continue;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int q = 0; q < 2; ++q) {
+        const int k = 8 * t + 2 * inner + q;
+        if (k < part.cols) to[i + k * part.rows] = sum[r / 2][t][2 * (r % 2) + q];
+      }
+    }
+  }
+}
+
 /// A thread for each element of the part of Y.
 __global__ void __launch_bounds__(kThreads)
     subtract_sums(double* y, std::int64_t y_ld, Part part, const double* sums, int runs) {
@@ -144,10 +220,10 @@ struct Call {
 
 constexpr std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-template <int kCols, class Distance, class Correlation>
-void launch(const Call& call, const Part& part, const Distance& distance,
+/// `rows`: of a block of `kernel`.
+template <class Kernel, class Distance, class Correlation>
+void launch(Kernel* kernel, int rows, const Call& call, const Part& part, const Distance& distance,
             const Correlation& correlation) {
-  using S = Shape<kCols, covariance_gpu::kHasRegular<Distance, Correlation>>;
   const std::int64_t columns = call.v().rows;
   const std::int64_t runs = ceiling(columns, kRun);
   const std::int64_t bytes_of_run = part.rows * part.cols * std::int64_t{sizeof(double)};
@@ -155,11 +231,11 @@ void launch(const Call& call, const Part& part, const Distance& distance,
   cudaStream_t stream = call.what.stream;
   for (std::int64_t first = 0; first < runs; first += most) {
     const std::int64_t count = std::min(most, runs - first);
-    const dim3 blocks(static_cast<unsigned>(ceiling(part.rows, S::kRows)),
+    const dim3 blocks(static_cast<unsigned>(ceiling(part.rows, rows)),
                       static_cast<unsigned>(count));
-    run_sums<kCols><<<blocks, kThreads, 0, stream>>>(
-        call.sums, part, first, columns, distance, correlation, call.what.nugget(),
-        call.y().row - call.v().row, static_cast<const double*>(call.v().data), call.v().ld);
+    kernel<<<blocks, kThreads, 0, stream>>>(call.sums, part, first, columns, distance, correlation,
+                                            call.what.nugget(), call.y().row - call.v().row,
+                                            static_cast<const double*>(call.v().data), call.v().ld);
     require_cuda(cudaGetLastError(), "covariance_times");
     subtract_sums<<<dim3(static_cast<unsigned>(ceiling(part.rows, kThreads)),
                          static_cast<unsigned>(part.cols)),
@@ -172,11 +248,20 @@ void launch(const Call& call, const Part& part, const Distance& distance,
 template <class Distance, class Correlation>
 void choose_width(const Call& call, const Part& part, const Distance& distance,
                   const Correlation& correlation) {
-  if (part.cols > 16) return launch<kColsMost>(call, part, distance, correlation);
-  if (part.cols > 8) return launch<16>(call, part, distance, correlation);
-  if (part.cols > 4) return launch<8>(call, part, distance, correlation);
-  if (part.cols > 1) return launch<4>(call, part, distance, correlation);
-  launch<1>(call, part, distance, correlation);
+  const auto on_tensor_cores = [&]<int kTiles>(std::integral_constant<int, kTiles>) {
+    launch(run_sums_on_tensor_cores<kTiles, Distance, Correlation>, kThreads, call, part, distance,
+           correlation);
+  };
+  const auto in_registers = [&]<int kCols>(std::integral_constant<int, kCols>) {
+    using S = Shape<kCols, covariance_gpu::kHasRegular<Distance, Correlation>>;
+    launch(run_sums<kCols, Distance, Correlation>, S::kRows, call, part, distance, correlation);
+  };
+  if (part.cols > 32) return on_tensor_cores(std::integral_constant<int, 5>());
+  if (part.cols > 16) return on_tensor_cores(std::integral_constant<int, 4>());
+  if (part.cols > 8) return in_registers(std::integral_constant<int, 16>());
+  if (part.cols > 4) return in_registers(std::integral_constant<int, 8>());
+  if (part.cols > 1) return in_registers(std::integral_constant<int, 4>());
+  in_registers(std::integral_constant<int, 1>());
 }
 
 void compute(const Call& call) {
