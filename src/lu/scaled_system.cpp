@@ -108,12 +108,18 @@ typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first
   }
   const std::vector<double> row = powers_of(s.row);
   const std::vector<double> column = powers_of(s.column);
+  std::int64_t elements = 0;
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t i = 0; i < n; ++i) {
-      const double size = std::abs(static_cast<W>(a_(i, j))) * row[at(i)] * column[at(j)];
+      const double given = std::abs(static_cast<W>(a_(i, j)));
+      const double size = given * row[at(i)] * column[at(j)];
       s.of_row[at(i)] += size;
       s.of_column[at(j)] += size;
+      if (!(given > 0) || !std::isfinite(size)) continue;
+      s.spread += size > 0 ? std::abs(std::ilogb(size)) : kFar;
+      ++elements;
     }
+  s.spread /= static_cast<double>(std::max<std::int64_t>(elements, 1));
   return s;
 }
 
@@ -140,8 +146,11 @@ double ScaledSystem<T, A>::excess(const Scales& s) const {
 
 /// Where rows or columns are in units that differ much, what is the largest of a column says little
 /// of the others: rows of D·A for a scale D come to nothing in it. There balanced sums, which D
-/// does not change. Where the matrix falls apart, as a permutation does, the units of its parts are
-/// those of rows or of columns: b says of which.
+/// does not change. With zeros these depend on where they begin, and what brings more elements near
+/// 1 is taken, as by Curtis and Reid ("On the automatic scaling of matrices for Gaussian
+/// elimination", J. Inst. Math. Appl. 10, 1972). Where the matrix falls apart, as a permutation
+/// does, that is alike, and the units of its parts are those of rows or of columns: b says of
+/// which.
 template <class T, class A>
 void ScaledSystem<T, A>::balance_where_far_apart() {
   if (!far_apart(row_scale_) && !far_apart(column_scale_)) return;
@@ -150,7 +159,11 @@ void ScaledSystem<T, A>::balance_where_far_apart() {
   const double by_rows = excess(of_rows);
   const double by_columns = excess(of_columns);
   if (std::isinf(by_rows) && std::isinf(by_columns)) return;
-  const Scales& s = by_rows < by_columns ? of_rows : of_columns;
+  const bool alike = std::abs(of_rows.spread - of_columns.spread) <= 1;
+  const bool rows_first = std::isinf(by_rows) || std::isinf(by_columns) || alike
+                              ? by_rows < by_columns
+                              : of_rows.spread < of_columns.spread;
+  const Scales& s = rows_first ? of_rows : of_columns;
   column_scale_ = powers_of(s.column);
   for (std::int64_t i = 0; i < a_.rows; ++i)
     row_scale_[at(i)] = std::scalbn(1 / s.of_row[at(i)], s.row[at(i)]);

@@ -49,6 +49,7 @@ class ScaledSystem {
   struct Scales {
     std::vector<int> row, column;           // exponents
     std::vector<double> of_row, of_column;  // sums of magnitudes, scaled
+    double spread = 0;                      // mean size of exponents of elements, scaled
   };
 
   void scale_columns_and_rows();
