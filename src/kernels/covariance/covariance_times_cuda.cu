@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The same on the tensor cores, for up to 8·kTiles columns. Of each 16 rows of a warp's 32 a
-/// thread has two and of each 4 columns of C one; of sums, these rows and two of each 8 columns.
+/// The same on the tensor cores, for up to 8·kTiles columns. A thread has two of each 16 rows of a
+/// warp's 32, one of each 4 columns of C, and the sums of its rows with two of each 8 columns of V.
 template <int kTiles, class Distance, class Correlation>
 __global__ void __launch_bounds__(kThreads)
     run_sums_on_tensor_cores(double* sums, Part part, std::int64_t first_run, std::int64_t columns,
