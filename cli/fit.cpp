@@ -84,7 +84,7 @@ void print_parameters(const FitResult& result, const SeparationEstimates& estima
   const MaternParameters& p = result.parameters;
   const StandardErrors& errors = result.standard_errors;
   const auto bound = [&result](const char* name) { return bound_text(result, name); };
-  print_parameter("variance", p.variance, errors.variance);
+  print_parameter("variance", p.variance, errors.variance, bound("variance"));
   print_parameter("range", p.range, errors.range, bound("range"));
   print_parameter("smoothness", p.smoothness, errors.smoothness, bound("smoothness"));
   print_parameter("nugget", p.nugget, errors.nugget, bound("noise-ratio"));

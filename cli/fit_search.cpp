@@ -178,7 +178,8 @@ std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& o
   if (is_noise(result)) out.push_back("NOT TO BE TRUSTED: " + distrust_of(result));
   for (const FitBound& b : result.at_bounds) {
     if (b.natural) continue;
-    const std::string name = dashed(b.parameter);
+    // With a nugget that is held the variance is searched by its ratio to it.
+    const std::string name = b.parameter == "variance" ? "noise-ratio" : dashed(b.parameter);
     const auto known = std::find_if(kParameters.begin(), kParameters.end(),
                                     [&](const Parameter& p) { return name == p.name; });
     const bool given = known != kParameters.end() && (options.*(known->bounds)).has_value();

@@ -113,8 +113,10 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs,
     c.precision = element_of<W>;
   }
   c.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // Without A nothing refines what a factor in fp32 solves.
+  const Element line = file ? Element::fp64 : factor.precision();
   const bool singular =
-      !std::isnan(c.scaled_condition) && numerically_singular(c.scaled_condition, Element::fp64);
+      !std::isnan(c.scaled_condition) && numerically_singular(c.scaled_condition, line);
   Json object{{"n", factor.n()}, {"host_bytes", factor.report().host_bytes}};
   object["method"] = "lu";
   object["precision"] = to_string(factor.precision());
@@ -122,7 +124,7 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs,
   object["certificate"] = to_json(c);
   object["solve"] = to_json(told.solve);
   Certificate of_factor = c;
-  of_factor.precision = singular ? Element::fp64 : factor.precision();
+  of_factor.precision = singular ? line : factor.precision();
   const SolutionCheck check{of_factor, b.rows, singular, true, kRowsAndColumns};
   object["log_determinant_error"] = number(told.log_determinant_error);
   if (!std::isnan(c.scaled_condition)) object["numerically_singular"] = singular;

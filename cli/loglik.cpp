@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
 #include "cli/starting_devices.hpp"
@@ -28,6 +32,16 @@ void print_loglik(const Likelihood& likelihood, const std::vector<std::string>& 
   print_traffic(likelihood.run);
 }
 
+/// Why not a digit of a log-likelihood can be relied on; empty: some can.
+std::string distrust_of(const Likelihood& likelihood) {
+  const double error = likelihood.rounding.log_likelihood();
+  if (error < std::max(0.1, 0.01 * std::abs(likelihood.log_likelihood))) return "";
+  return fmt::format(
+      "rounding changes the log-likelihood by {}, for the covariance is near a singular one; a "
+      "nugget above 0 helps",
+      std::isfinite(error) ? fmt::format("up to {:.2g}", error) : "more than can be told");
+}
+
 int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   const Options options = arguments.precision.to_options(common);
   const Mean mean = parse_mean(arguments.mean);
@@ -44,6 +58,8 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
   Json object = likelihood_json(likelihood, parameters);
   add_rows_json(object, data);
+  const std::string distrust = likelihood.factor.ok ? distrust_of(likelihood) : "";
+  if (!distrust.empty()) object["not_to_be_trusted"] = distrust;
   if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
   ReportData report;
   report.title = fmt::format("Log-likelihood of {}", counted(data.points.size(), "observation"));
@@ -51,10 +67,13 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
   report.run = likelihood.run;
   add_precision_map(report, likelihood.run.mixed);
-  return finish(common, std::move(report), object, [&] {
+  const int status = finish(common, std::move(report), object, [&] {
     print_loglik(likelihood, arguments.columns.covariates);
     fmt::print("{}", rows_text(data));
   });
+  if (distrust.empty()) return status;
+  fmt::print(stderr, "strata: loglik: not to be trusted: {}\n", distrust);
+  return kNumbersSaidNo;
 }
 
 }  // namespace

@@ -127,14 +127,18 @@ int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
   const FactorQuality quality = quality_of(f, false);
   add_to_json(quality, object);
   begin_output();
-  f.factor.save(a.output);
+  // Of such a factor its file does not tell, and what solves with it would not either.
+  if (!quality.singular) f.factor.save(a.output);
   const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
     print_condition(quality.scaled_condition);
     if (a.condition) fmt::print("  condition         {:.2e} (an estimate)\n", condition);
     print_traffic(f.factor.report());
-    fmt::print("factor written to {}\n", a.output);
+    if (quality.singular)
+      fmt::print("no factor written: no digit of what it solves is sure\n");
+    else
+      fmt::print("factor written to {}\n", a.output);
   });
   if (!quality.singular) return status;
   return report_singular(quality.scaled_condition, f.factor.precision(), true);

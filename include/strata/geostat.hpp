@@ -318,8 +318,9 @@ struct FitStage {
 
 /// An estimate that lies on a bound of its search: the likelihood may be larger beyond.
 struct FitBound {
-  std::string parameter;  ///< "range", "smoothness", "noise ratio", "time range" …
-  double bound = 0;       ///< of the noise ratio, and of τ for the time range
+  /// "range", "smoothness", "noise ratio", or "variance" with a nugget that is held, "time range" …
+  std::string parameter;
+  double bound = 0;  ///< of the noise ratio, and of τ for the time range
   bool upper = false;
   bool natural = false;  ///< the end of the parameter's domain, as a nugget of 0: nothing is beyond
 };

@@ -60,7 +60,7 @@ class Fit {
       : points_(points),
         values_(values),
         options_(options),
-        space_(make_fit_space(points, options)),
+        space_(make_fit_space(points, options, values)),
         run_options_(fine_enough(options.options, points.size())) {
     if (!options.journal.empty()) journal_.emplace(options.journal, points, values, options);
     run_options_.progress = [this](const Progress& p) {
@@ -291,9 +291,9 @@ void Fit::compare_modes(const Call& call, const Points& points, std::size_t sear
   look_in(space_);
   std::stable_sort(modes.begin(), modes.end(),
                    [](const Mode& a, const Mode& b) { return a.value < b.value; });
-  modes_.clear();
-  for (const Mode& mode : modes)
-    if (mode.value < modes[0].value + kAsGood) modes_.push_back(mode.at);
+  modes_ = {modes.at(0).at};  // even where nothing is finite
+  for (std::size_t k = 1; k < modes.size(); ++k)
+    if (modes[k].value < modes[0].value + kAsGood) modes_.push_back(modes[k].at);
   at_ = modes_[0];
 }
 
@@ -430,8 +430,7 @@ void Fit::note_bounds() {
     const double value = space_.bounded(v, values);
     const Bounds& b = space_.bounds[v];
     const bool upper = value - b.lower > b.upper - value;
-    const double bound = upper ? b.upper : b.lower;
-    out_.at_bounds.push_back({FitSpace::name_of(v), bound, upper, space_.ends_at(v, bound)});
+    out_.at_bounds.push_back(space_.at_bound(v, upper));
   }
 }
 

@@ -75,6 +75,7 @@ FitSpace around(const FitSpace& space, const Values& v) {
 
 /// How far apart two places are for searches: 1 is a factor that many of them will not cross.
 double apart(const FitSpace& space, const Values& a, const Values& b) {
+  const double least = space.nugget ? 0 : 1e-12;
   double out = 0;
   for (const std::size_t v : space.free) {
     double d = 0;
@@ -83,7 +84,7 @@ double apart(const FitSpace& space, const Values& a, const Values& b) {
       case FitSpace::anisotropy_angle: d = std::fabs(a[v] - b[v]) / 40; break;
       case FitSpace::ratio:
         d = (a[v] == 0) != (b[v] == 0) ? 1
-                                       : std::fabs(std::log((a[v] + 1e-12) / (b[v] + 1e-12))) / 4.5;
+                                       : std::fabs(std::log((a[v] + least) / (b[v] + least))) / 4.5;
         break;
       case FitSpace::smoothness: d = std::fabs(std::log(a[v] / b[v])) / 1.3; break;
       default: d = std::fabs(std::log(a[v] / b[v])) / 1.5; break;
@@ -123,6 +124,14 @@ Mode downhill(const FitFunction& f, const FitSpace& whole, const Mode& from, dou
   return {space.values(end.x), end.value};
 }
 
+/// Noise ratios of a grid; with a nugget that is held, such that variances are about that of the
+/// data.
+std::vector<double> ratios_of(const FitSpace& space) {
+  if (!space.nugget) return {1e-6, 1e-2, 0.3, 10};
+  const double of_data = *space.nugget / space.data_variance;
+  return {0.01 * of_data, 0.3 * of_data, 3 * of_data, 30 * of_data};
+}
+
 /// Directions, where they are searched; the area of the ellipse stays.
 std::vector<Values> turned(const FitSpace& space, Values v) {
   std::vector<Values> out;
@@ -146,7 +155,7 @@ std::vector<Values> coarse_grid(const FitSpace& space, const Scales& scales) {
   for (Values v : begins_in_time(space, scales.time_extent)) {
     for (const double smoothness : choices(space, FitSpace::smoothness, {0.5, 1.2, 3})) {
       for (const double range : choices(space, FitSpace::range, ranges_of(scales, smoothness))) {
-        for (const double ratio : choices(space, FitSpace::ratio, {1e-6, 1e-2, 0.3, 10})) {
+        for (const double ratio : choices(space, FitSpace::ratio, ratios_of(space))) {
           v[FitSpace::range] = range;
           v[FitSpace::smoothness] = smoothness;
           v[FitSpace::ratio] = ratio;

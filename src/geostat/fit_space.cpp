@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
@@ -69,9 +70,14 @@ void add_ratio(FitSpace& space, const Points& points, const FitOptions& options)
   const bool zero =
       !options.nugget && !find_nearly_coincident_points(points, options.separation.distance,
                                                         options.smoothness.value_or(1));
-  const double least = options.nugget ? 1e-14 : zero ? 0 : 1e-8;
+  Bounds automatic{zero ? 0 : 1e-8, 1e4};
+  if (options.nugget) {  // then they are bounds of the variance, in units of that of the data
+    const double of_data = *options.nugget / space.data_variance;
+    automatic = {std::max(1e-12 * of_data, std::numeric_limits<double>::min()),
+                 std::max(1e4, 1e8 * of_data)};
+  }
   space.bounds[FitSpace::ratio] =
-      chosen(options.noise_ratio_bounds, {least, 1e4}, std::nullopt, "noise ratio", zero);
+      chosen(options.noise_ratio_bounds, automatic, std::nullopt, "noise ratio", zero);
   space.free.push_back(FitSpace::ratio);
   if (options.nugget) space.nugget = options.nugget;
 }
@@ -127,6 +133,16 @@ void add_anisotropy(FitSpace& space, const FitOptions& options) {
   if (options.estimate.anisotropy_angle) space.free.push_back(FitSpace::anisotropy_angle);
 }
 
+/// The mean square of values about their mean, about 0 for a mean of 0; 1 where they do not differ.
+double data_variance(std::span<const double> values, Mean mean) {
+  const auto n = static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  const double middle =
+      mean == Mean::zero ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double sum = 0;
+  for (const double v : values) sum += (v - middle) * (v - middle);
+  return sum > 0 && std::isfinite(sum) ? sum / n : 1;
+}
+
 }  // namespace
 
 double time_range_of(double scale, double smoothness) { return std::pow(scale, -0.5 / smoothness); }
@@ -142,7 +158,7 @@ FitSpace::Values values_of(const MaternParameters& p) {
 
 double FitSpace::coordinate(std::size_t variable, double value) const {
   switch (variable) {
-    case ratio: return std::log(value + ratio_offset);
+    case ratio: return std::log(value + offset());
     case interaction: return value;
     case anisotropy_angle: return value / kDegrees;
     default: return std::log(value);
@@ -160,7 +176,7 @@ FitSpace::Values FitSpace::values(const std::vector<double>& x) const {
       // What the rounding of x and of the exponential leaves of the offset is not a nugget.
       const double rounding =
           (4 + std::fabs(x[k])) * std::numeric_limits<double>::epsilon() * value;
-      value -= ratio_offset;
+      value -= offset();
       if (std::fabs(value) <= rounding) value = 0;
     }
     out[v] = std::clamp(value, bounds[v].lower, bounds[v].upper);
@@ -212,6 +228,12 @@ bool FitSpace::ends_at(std::size_t variable, double bound) const {
   }
 }
 
+FitBound FitSpace::at_bound(std::size_t variable, bool upper) const {
+  const double bound = upper ? bounds[variable].upper : bounds[variable].lower;
+  if (variable == ratio && nugget) return {"variance", *nugget / bound, !upper, false};
+  return {name_of(variable), bound, upper, ends_at(variable, bound)};
+}
+
 const char* FitSpace::name_of(std::size_t variable) {
   constexpr std::array names{
       "range",           "smoothness",  "noise ratio",      "time range",
@@ -255,13 +277,15 @@ Separation held_separation(const FitOptions& options) {
   return s;
 }
 
-FitSpace make_fit_space(const Points& points, const FitOptions& options) {
+FitSpace make_fit_space(const Points& points, const FitOptions& options,
+                        std::span<const double> values) {
   const Distance distance = options.separation.distance;
   const double length = extent_of(points, distance);
   require(length > 0, ErrorKind::numerical, kFitWhere, "all {} points coincide{}", points.size(),
           points.t.empty() ? "" : " in space");
   FitSpace space;
   space.separation = held_separation(options);
+  space.data_variance = data_variance(values, options.mean);
   space.held = values_of(
       {1, options.range.value_or(1), options.smoothness.value_or(0.5), 0, space.separation});
   space.bounds.fill({-kInfinity, kInfinity});

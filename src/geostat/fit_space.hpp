@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "geostat/minimize.hpp"
@@ -42,9 +43,12 @@ struct FitSpace {
   Values held{1, 0.5, 0, 1, 1, 0, 1, 0};
   std::array<Bounds, kVariables> bounds{};  ///< of time_scale those of τ, of the angle none
   std::optional<double> nugget;             ///< held above 0
-  double ratio_offset = 1e-3;
-  Separation separation{};  ///< its distance, and whether there are times
+  double ratio_offset = 1e-3;               ///< while the nugget is free; see offset()
+  double data_variance = 1;                 ///< about the mean, if there is one
+  Separation separation{};                  ///< its distance, and whether there are times
 
+  /// With a nugget that is held the ratio stands for the variance, and its logarithm is taken.
+  [[nodiscard]] double offset() const noexcept { return nugget ? 0 : ratio_offset; }
   [[nodiscard]] Values values(const std::vector<double>& x) const;
   [[nodiscard]] std::vector<double> coordinates(const Values& values) const;
   [[nodiscard]] Box box() const;
@@ -55,6 +59,8 @@ struct FitSpace {
   [[nodiscard]] double bounded(std::size_t variable, const Values& values) const;
   /// Whether the domain of a variable ends at this bound.
   [[nodiscard]] bool ends_at(std::size_t variable, double bound) const;
+  /// As a fit tells of it; of a ratio that stands for the variance, the variance.
+  [[nodiscard]] FitBound at_bound(std::size_t variable, bool upper) const;
   /// As FitOptions calls its bounds: "range", "noise ratio", "time range" …
   [[nodiscard]] static const char* name_of(std::size_t variable);
   /// Whether a variable is free and away from its bounds; the angle, whether the ratio is.
@@ -82,7 +88,8 @@ struct FitSpace {
 
 /// Throws Error{numerical} if all points coincide, or all times where they are to say something,
 /// Error{misuse} for bounds that cannot be.
-[[nodiscard]] FitSpace make_fit_space(const Points& points, const FitOptions& options);
+[[nodiscard]] FitSpace make_fit_space(const Points& points, const FitOptions& options,
+                                      std::span<const double> values = {});
 
 /// Puts the variables in ascending order of their room to the next bound, in deviations of the
 /// covariance of their coordinates. With a triangular factor of it the first one is then a

@@ -163,7 +163,7 @@ std::array<double, kInformationOrder> column_of(std::size_t variable, const FitS
   column[information_index(variable)] = 1;
   if (variable == FitSpace::ratio) {
     // ∂ ratio / ∂ its coordinate, log(ratio + offset), is ratio + offset.
-    const double by_coordinate = ratio_of(p) + space.ratio_offset;
+    const double by_coordinate = ratio_of(p) + space.offset();
     column[kNugget] = space.nugget ? 0 : p.variance * by_coordinate;
     column[kVariance] = space.nugget ? -by_coordinate / ratio_of(p) : 0;
   }

@@ -257,8 +257,10 @@ void Units::restore(FitResult& result, std::int64_t n, Mean mean) const {
   e.variance = variance(e.variance);
   e.nugget = variance(e.nugget);
   e.range = length(e.range);
-  for (FitBound& bound : result.at_bounds)
+  for (FitBound& bound : result.at_bounds) {
     if (bound.parameter == "range") bound.bound = length(bound.bound);
+    if (bound.parameter == "variance") bound.bound = variance(bound.bound);
+  }
 }
 
 }  // namespace strata

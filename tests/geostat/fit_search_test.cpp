@@ -339,6 +339,42 @@ TEST(FitSearch, TwinsNeedANuggetAsCoincidentPointsDo) {
   EXPECT_GT(result.parameters.nugget, 0);
 }
 
+/// In whatever unit the values are: the variance is searched by its ratio to the nugget.
+TEST(FitSearch, ANuggetThatIsHeldDoesNotBoundTheVariance) {
+  SearchedData data;
+  data.points = random_points(30, 5);
+  data.values = simulate_field(data.points, {1, 0.5, 0.5, 0}, 6);
+  const auto fitted = [&](double unit, double nugget) {
+    FitOptions options = options_for(data);
+    options.range = 0.5;
+    options.smoothness = 0.5;
+    options.nugget = nugget;
+    std::vector<double> values = data.values;
+    for (double& v : values) v *= unit;
+    FitResult result = fit(data.points, values, options);
+    EXPECT_TRUE(result.converged) << unit << ' ' << nugget;
+    EXPECT_TRUE(result.at_bounds.empty()) << unit << ' ' << nugget;
+    result.likelihood.log_likelihood += 30 * std::log(unit);
+    result.parameters.variance /= unit * unit;
+    return result;
+  };
+  for (const double share : {0.0, 0.01, 0.1}) {  // of the variance, about
+    const FitResult plain = fitted(1, share);
+    for (const double unit : {1e-6, 10.0, 1e5, 1e7, 1e13}) {
+      // Nothing, or the same share.
+      for (const double nugget : {share * unit * unit, 1e-12, 1e-6, 1.0}) {
+        if (nugget != share * unit * unit && (share > 0 || nugget > 1e-10 * unit * unit)) continue;
+        const FitResult found = fitted(unit, nugget);
+        EXPECT_NEAR(found.likelihood.log_likelihood, plain.likelihood.log_likelihood, 1e-3)
+            << unit << ' ' << nugget;
+        EXPECT_NEAR(found.parameters.variance, plain.parameters.variance,
+                    0.01 * plain.parameters.variance)
+            << unit << ' ' << nugget;
+      }
+    }
+  }
+}
+
 TEST(FitSearch, StandardErrorsAreSaidToBeNoneWhereThereIsNone) {
   const SearchedData data = noisy();
   FitOptions options = options_for(data);
