@@ -2,6 +2,7 @@
 // direct solves say, and with which exit status.
 
 #include <cmath>
+#include <filesystem>
 
 #include "tests/cli/sparse_system.hpp"
 
@@ -43,6 +44,7 @@ TEST_F(CliSingular, IsSaidWithStatus1) {
     EXPECT_EQ(json_of(outcome.out).at("numerically_singular"), true);
   }
   EXPECT_EQ(read_dense(path("x.npy")).rows, a.rows) << "written all the same";
+  EXPECT_FALSE(std::filesystem::exists(path("F"))) << "what solves with it would not know";
   // In fp32 already what fp64 takes: a factor cannot tell.
   write_graph(1e-8);
   for (const Words& words : verbs()) expect_done(words);
