@@ -127,7 +127,7 @@ int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
   const FactorQuality quality = quality_of(f, false);
   add_to_json(quality, object);
   begin_output();
-  // Of such a factor its file does not tell, and what solves with it would not either.
+  // A file does not tell of it, and what solves with it would not either.
   if (!quality.singular) f.factor.save(a.output);
   const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
