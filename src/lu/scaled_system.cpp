@@ -127,7 +127,8 @@ typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first
 /// the largest C_j times the largest R_i·|b_i|, over all columns of b.
 template <class T, class A>
 double ScaledSystem<T, A>::excess(const Scales& s) const {
-  const auto lost = [](double sum) { return !(sum >= 0x1p-100); };  // out of the range, or zeros
+  // Out of the range, zeros, or not yet balanced: an overflow would hide its row from the bound.
+  const auto lost = [](double sum) { return !(sum >= 0x1p-30 && sum <= 0x1p30); };
   if (std::any_of(s.of_row.begin(), s.of_row.end(), lost) ||
       std::any_of(s.of_column.begin(), s.of_column.end(), lost))
     return std::numeric_limits<double>::infinity();
