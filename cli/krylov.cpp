@@ -71,6 +71,8 @@ Json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"preconditioner", to_string(options.preconditioner.kind)},
                      {"residual_norm", number(info.residual_norm)},
                      {"relative_residual", number(info.relative_residual)},
+                     {"scaled_residual", number(info.scaled_residual)},
+                     {"rows_apart", number(info.rows_apart)},
                      {"restarts", info.restarts},
                      {"iterations", info.iterations},
                      {"stagnated", info.stagnated},
@@ -143,8 +145,11 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
              fmt::join(info.report.devices, ", "), options.restart, options.s,
              to_string(options.basis), to_string(options.orthogonalization),
              to_string(options.precision));
-  fmt::print("  residual          {:.2e} of |b|\n  cycles            {}\n  vectors           {}\n",
-             info.relative_residual, info.restarts, info.iterations);
+  fmt::print("  residual          {:.2e} of |b|\n", info.relative_residual);
+  if (info.rows_apart >= kRowsFarApart && options.balance.value_or(true))
+    fmt::print("  of scaled rows    {:.2e} of |b|: rows of A are {:.0e} apart in length\n",
+               info.scaled_residual, info.rows_apart);
+  fmt::print("  cycles            {}\n  vectors           {}\n", info.restarts, info.iterations);
   if (info.factorizations > 0)
     fmt::print("  factorizations    {}, of these failed {}; condition up to {:.1e}\n",
                info.factorizations, info.failed_cholesky, info.condition_max);
@@ -358,7 +363,9 @@ void GmresArguments::add_to(Command& verb) {
            .capture_default_str());
   keep(verb.add_flag(
       "--balance", balance,
-      "scale rows and columns of A to length 1 first; without where that does not do"));
+      "scale rows and columns of A to length 1 first; without where that does not do (default: "
+      "where rows are 8192 times and more apart in length)"));
+  keep(verb.add_flag("--no-balance", no_balance, "never scale rows and columns of A"));
   keep(verb.add_option("--block-orth", block_orth,
                        "of a block against the vectors before: classical (two sums a pass), "
                        "pythagorean (one) or two-stage (one, and one a panel)")
@@ -384,7 +391,9 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   options.orthogonalization = parse_qr_method(arguments.block.orth);
   options.precision = arguments.precision;
   options.tolerance = arguments.tolerance;
-  options.balance = arguments.balance;
+  require(!arguments.balance || !arguments.no_balance, ErrorKind::misuse, "options",
+          "--balance and --no-balance exclude each other");
+  if (arguments.balance || arguments.no_balance) options.balance = arguments.balance;
   options.block_orthogonalization = parse_block_orthogonalization(arguments.block_orth);
   options.panel = arguments.panel;
   options.preconditioner.kind = parse_preconditioner(arguments.preconditioner);

@@ -37,7 +37,7 @@ struct GmresArguments {
   std::int64_t restart = 60;
   std::int64_t restarts_max = 500;
   double tolerance = 1e-6;
-  bool balance = false;
+  bool balance = false, no_balance = false;
   std::string block_orth = "classical";
   std::int64_t panel = 0;
   std::string preconditioner = "none";

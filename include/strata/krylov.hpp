@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,6 +96,10 @@ struct RightPreconditioner {
   std::function<void(std::span<const double> x, std::span<double> y)> apply;
 };
 
+/// A residual says nothing about rows that are this much shorter than others, over a tolerance:
+/// gmres() scales such rows, and looks at the residual of the scaled ones as well.
+inline constexpr double kRowsFarApart = 0x1p13;
+
 struct GmresOptions {
   std::int64_t restart = 60;  ///< vectors of a cycle
   /// Vectors that are computed before they are orthogonalized; 1: GMRES itself.
@@ -132,7 +137,8 @@ struct GmresOptions {
   std::int64_t restarts_max = 500;  ///< cycles
   /// Rows and columns of A are scaled to length about 1 first; the tolerance stays that of A and b
   /// as they are given. Where it is missed so, the same is tried without: restarts_max bounds each.
-  bool balance = false;
+  /// Without a value: where the rows of A are kRowsFarApart and more apart in length.
+  std::optional<bool> balance;
   RightPreconditioner preconditioner;
   /// Rows and columns in the reverse Cuthill–McKee order where neighbours in it are closer.
   bool reorder = true;
@@ -207,10 +213,17 @@ struct KrylovSeconds {
 };
 
 struct GmresInfo {
-  bool ok = false;  ///< the residual of A and b as given is within the tolerance
+  /// The residual of A and b as given is within the tolerance, and where rows of A are far apart
+  /// that of scaled rows within kRowsFarApart times it.
+  bool ok = false;
   /// ‖b − A·x‖₂ as given, of the x that is returned, from a product in twice the precision.
   double residual_norm = 0;
   double relative_residual = 0;  ///< the same over ‖b‖₂; 0 where b is zero
+  /// The longest row of A over the shortest that is not zero.
+  double rows_apart = 1;
+  /// ‖R·(b − A·x)‖₂/‖R·b‖₂ with the rows R·A of one length, where they were scaled (balance); else
+  /// relative_residual.
+  double scaled_residual = 0;
   std::int64_t restarts = 0;     ///< cycles that were begun
   std::int64_t iterations = 0;   ///< products with A that made basis vectors
   bool stagnated =

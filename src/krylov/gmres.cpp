@@ -16,6 +16,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/check.hpp"
 #include "krylov/arnoldi.hpp"
@@ -357,8 +358,22 @@ class Solution {
   int rhs_exponent_ = 0;
 };
 
-LinearSystem system_of(const SparseMatrix& a, const GmresOptions& options) {
-  return {a, {options.balance, options.preconditioner, options.reorder, "gmres"}};
+LinearSystem system_of(const SparseMatrix& a, bool balance, const GmresOptions& options) {
+  return {a, {balance, options.preconditioner, options.reorder, "gmres"}};
+}
+
+/// The longest row over the shortest, by their largest elements; rows of zeros are left out.
+double rows_apart(const SparseMatrix& a) {
+  double longest = 0, shortest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i + 1 < a.start.size(); ++i) {
+    double largest = 0;
+    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k)
+      largest = std::max(largest, std::abs(a.value[static_cast<std::size_t>(k)]));
+    if (largest == 0) continue;
+    longest = std::max(longest, largest);
+    shortest = std::min(shortest, largest);
+  }
+  return longest > 0 ? longest / shortest : 1;
 }
 
 /// In the units of `given`.
@@ -401,14 +416,13 @@ void solve(const LinearSystem& system, GivenSystem& given, std::span<const doubl
 
 /// A balance that did not do is no reason to be worse than without: the same again, unbalanced.
 void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const double> start,
-                      GmresOptions options, const BlockObserver& observer, GmresInfo& info) {
+                      const GmresOptions& options, const BlockObserver& observer, GmresInfo& info) {
   KrylovDecision decision;
   decision.restart = info.restarts;
   decision.what = fmt::format("unbalanced: the residual of A and b as given is {:.1e} of |b|",
                               given.best_residual() / given.length());
-  options.balance = false;
   GmresInfo plain;
-  solve(system_of(a, options), given, start, options, observer, plain);
+  solve(system_of(a, false, options), given, start, options, observer, plain);
   info.decisions.push_back(std::move(decision));
   info.decisions.insert(info.decisions.end(), plain.decisions.begin(), plain.decisions.end());
   info.history.insert(info.history.end(), plain.history.begin(), plain.history.end());
@@ -425,6 +439,21 @@ void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const
   info.halo = plain.halo;
   info.seconds += plain.seconds;
   accumulate_with_trace(info.report, plain.report);
+}
+
+/// Looks at the rows that are short beside others: the residual as given does not show whether x
+/// solves them.
+void check_short_rows(const LinearSystem& scaled, GivenSystem& given, const GmresOptions& options,
+                      GmresInfo& info) {
+  info.scaled_residual =
+      norm_of(scaled.rhs(given.residual(given.best()))) / norm_of(scaled.rhs(given.rhs()));
+  const double goal = kRowsFarApart * goal_of(given, options) / given.length();
+  if (!info.ok || info.rows_apart < kRowsFarApart || info.scaled_residual <= goal) return;
+  info.ok = false;
+  info.why = fmt::format(
+      "rows of A are {:.0e} apart in length, and x does not solve the short ones: with rows of one "
+      "length the residual is {:.1e} of |b|",
+      info.rows_apart, info.scaled_residual);
 }
 
 }  // namespace
@@ -474,18 +503,21 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
     return info;
   }
   const auto begin = std::chrono::steady_clock::now();
-  const LinearSystem system = system_of(a, options);
+  info.rows_apart = rows_apart(a);
+  const bool balanced = options.balance.value_or(info.rows_apart >= kRowsFarApart);
+  const LinearSystem system = system_of(a, balanced, options);
   GivenSystem given(a, b);
   std::vector<double> start(x.begin(), x.end());
   const bool guessed = std::ranges::any_of(x, [](double value) { return value != 0; });
   if (guessed && !std::isfinite(given.offer(x))) std::ranges::fill(start, 0.0);
   solve(system, given, start, options, observer, info);
   // Without a tolerance so many cycles are asked for, and no solution.
-  if (!info.ok && options.balance && options.tolerance > 0)
+  if (!info.ok && balanced && options.tolerance > 0)
     solve_unbalanced(a, given, start, options, observer, info);
   std::ranges::copy(given.best(), x.begin());
   info.residual_norm = std::ldexp(given.best_residual(), -given.exponent());
-  info.relative_residual = given.best_residual() / given.length();
+  info.relative_residual = info.scaled_residual = given.best_residual() / given.length();
+  if (balanced) check_short_rows(system, given, options, info);
   info.seconds.host =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -
       info.seconds.total();

@@ -1,8 +1,9 @@
 // Systems as they are solved.
 //
 // Method: a right preconditioner that is diagonal is a scaling of columns, so it costs nothing in
-// the products. The blocks of block-Jacobi are those of the balanced matrix, so C⁻¹·M⁻¹·R⁻¹ is
-// their inverse; it is permuted with the matrix. The order is one for any number of devices, since
+// the products. Jacobi's diagonal and blocks are those of the balanced matrix (columns divided by
+// the diagonal first would hide which rows are long), so C⁻¹·M⁻¹·R⁻¹ is their inverse; it is
+// permuted with the matrix. The order is one for any number of devices, since
 // the sum of a row follows it: it is taken where a quarter of the matrix would need much of the
 // other quarters.
 
@@ -73,12 +74,15 @@ LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options)
   exponent_ = scaling_exponent(a.value);
   if (exponent_ != 0)
     for (double& value : matrix_.value) value = std::ldexp(value, exponent_);
-  if (right.kind == Preconditioner::jacobi) col_ = divide_by_diagonal(matrix_, what_);
   if (options.balance) {
     Balance scale = balance(matrix_);
     row_ = std::move(scale.row);
-    for (std::size_t j = 0; j < col_.size(); ++j) scale.col[j] *= col_[j];
     col_ = std::move(scale.col);
+  }
+  if (right.kind == Preconditioner::jacobi) {
+    std::vector<double> scale = divide_by_diagonal(matrix_, what_);
+    for (std::size_t j = 0; j < col_.size(); ++j) scale[j] *= col_[j];
+    col_ = std::move(scale);
   }
   if (right.kind == Preconditioner::block_jacobi)
     inverse_ = inverse_of_blocks(matrix_, right.block_size, what_);

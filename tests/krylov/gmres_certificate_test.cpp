@@ -114,6 +114,64 @@ TEST(GmresCertificate, ABalanceUndoesAnyScaling) {
   }
 }
 
+/// x is known here: a residual of |b| alone does not show that rows that are short are unsolved.
+TEST(GmresCertificate, RowsThatAreShortAreSolvedToo) {
+  const SparseMatrix c = test::grid(12, 12, 1, 0.3);
+  const std::vector<double> one(144, 1.0);
+  std::vector<double> truth(144);
+  for (std::size_t i = 0; i < truth.size(); ++i) truth[i] = random_uniform(3, i) - 0.5;
+  std::vector<SparseMatrix> kinds;
+  for (const double exponent : {6.0, 8.0, 20.0, 140.0})
+    kinds.push_back(scaled(c, sizes(144, exponent), one));
+  for (const double stray : {1e8, 1e-8, 1e20, 1e150}) {
+    std::vector<double> rows = one;
+    rows[77] = stray;
+    kinds.push_back(scaled(c, rows, one));
+  }
+  for (const double penalty : {1e9, 1e30}) {  // on the diagonal, as finite elements hold a value
+    SparseMatrix a = c;
+    for (const std::size_t i : {5U, 6U, 99U})
+      for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k)
+        if (a.column[static_cast<std::size_t>(k)] == static_cast<std::int32_t>(i))
+          a.value[static_cast<std::size_t>(k)] += penalty;
+    kinds.push_back(std::move(a));
+  }
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    const SparseMatrix& a = kinds[kind];
+    const std::vector<double> b = product(a, truth);
+    for (const Preconditioner preconditioner :
+         {Preconditioner::none, Preconditioner::jacobi, Preconditioner::block_jacobi}) {
+      GmresOptions options = with(1, 60, QrMethod::automatic);
+      options.preconditioner.kind = preconditioner;
+      const Solved result = solved(a, b, options);
+      EXPECT_TRUE(result.info.ok) << kind << ": " << result.info.why;
+      EXPECT_GE(result.info.rows_apart, kRowsFarApart);
+      for (std::size_t i = 0; i < truth.size(); ++i)
+        ASSERT_NEAR(result.x[i], truth[i], 1e-3) << kind << ", " << i;
+      expect_true(a, b, result);
+    }
+  }
+}
+
+/// One cycle of few vectors, too few for the balanced system, brings the residual of |b| below the
+/// tolerance by the long rows alone.
+TEST(GmresCertificate, RowsThatAreShortAndNotSolvedAreTold) {
+  std::vector<double> rows(144, 1.0);
+  rows[3] = rows[70] = 1e12;
+  const SparseMatrix a = scaled(test::grid(12, 12, 1, 0.3), rows, std::vector<double>(144, 1.0));
+  const std::vector<double> b = test::row_sums(a);
+  GmresOptions options = with(1, 3, QrMethod::automatic);
+  options.restarts_max = 1;
+  const Solved result = solved(a, b, options);
+  EXPECT_LE(result.info.relative_residual, options.tolerance);
+  EXPECT_GT(result.info.scaled_residual, 1e-2);
+  EXPECT_FALSE(result.info.ok);
+  EXPECT_NE(result.info.why.find("x does not solve the short ones"), std::string::npos)
+      << result.info.why;
+  options.balance = false;  // as the caller wants it
+  EXPECT_TRUE(solved(a, b, options).info.ok);
+}
+
 /// Two systems side by side: a small one with a column that the balance makes as large as others,
 /// and few cycles.
 TEST(GmresCertificate, ABalanceIsNeverWorseThanNone) {
