@@ -224,8 +224,8 @@ struct GmresInfo {
   /// ‖R·(b − A·x)‖₂/‖R·b‖₂ with the rows R·A of one length, where they were scaled (balance); else
   /// relative_residual.
   double scaled_residual = 0;
-  std::int64_t restarts = 0;     ///< cycles that were begun
-  std::int64_t iterations = 0;   ///< products with A that made basis vectors
+  std::int64_t restarts = 0;    ///< cycles that were begun
+  std::int64_t iterations = 0;  ///< products with A that made basis vectors
   bool stagnated =
       false;  ///< the residual no longer falls: A may be singular, or restart too small
   bool breakdown = false;  ///< the space ended, or numbers that are not finite, before convergence
