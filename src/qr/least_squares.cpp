@@ -12,11 +12,12 @@
 // for Least Squares Problems, 1996, 6.6). R of the normal equations has a c of κ²·2^-100. Where
 // that is no contraction, or where columns seem to depend on others, R is that of qr_r(), in
 // double-double, whose columns are orthonormal to rounding far beyond κ = 1e16, and which knows the
-// rank that qr() tells. Where its R is not good enough either, and for more columns than a kernel
-// holds, a copy of A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as
-// that goes. If nothing is known of its error then, an x of fewer columns that leaves less takes
-// its place (truncated_solution.hpp). The residual is that of x as it is written, from G where G
-// tells it, else summed once more.
+// rank that qr() tells, and where that was rounded to doubles R is made once more of the Gram
+// matrix of A·R⁻¹. Where its R is not good enough either, and for more columns than a kernel holds,
+// a copy of A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as that goes.
+// If nothing is known of its error then, an x of fewer columns that leaves less takes its place
+// (truncated_solution.hpp). The residual is that of x as it is written, from G where G tells it,
+// else summed once more.
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +27,7 @@
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
+#include "qr/least_squares_factor.hpp"
 #include "qr/methods.hpp"
 #include "qr/pass_runner.hpp"
 #include "qr/residual_products.hpp"
@@ -38,6 +40,7 @@ namespace {
 
 using Gram = SquareMatrix<DoubleDouble>;
 using Column = std::vector<DoubleDouble>;
+using Factor = LeastSquaresFactor;
 
 constexpr double kWideUnit = 0x1p-104;
 constexpr double kRounding = 0x1p-52;  ///< of x to doubles, element by element
@@ -52,44 +55,6 @@ double length_of(const Column& x) {
   for (const DoubleDouble& value : x) square += value.hi * value.hi;
   return std::sqrt(square);
 }
-
-/// A triangle of A's scaled columns, and how good it is.
-struct Factor {
-  Gram r;  ///< n × n; rows of dependent columns are zeros
-  std::vector<std::int64_t> dependent;
-  double condition = 1;    ///< of A, from above
-  double contraction = 0;  ///< ‖I − R⁻ᵀAᵀA·R⁻¹‖, from above
-
-  [[nodiscard]] bool is_dropped(std::int64_t j) const {
-    return std::binary_search(dependent.begin(), dependent.end(), j);
-  }
-  /// z ← R⁻¹·z, zeros where columns are dependent.
-  void substitute_back(Column& z) const {
-    for (std::int64_t i = r.n - 1; i >= 0; --i) {
-      DoubleDouble& value = z[static_cast<std::size_t>(i)];
-      if (is_dropped(i)) {
-        value = DoubleDouble();
-        continue;
-      }
-      for (std::int64_t j = i + 1; j < r.n; ++j)
-        value = subtract_product(value, r(i, j), z[static_cast<std::size_t>(j)]);
-      value = value / r(i, i);
-    }
-  }
-  /// z ← R⁻ᵀ·z, the same.
-  void substitute_forward(Column& z) const {
-    for (std::int64_t i = 0; i < r.n; ++i) {
-      DoubleDouble& value = z[static_cast<std::size_t>(i)];
-      if (is_dropped(i)) {
-        value = DoubleDouble();
-        continue;
-      }
-      for (std::int64_t j = 0; j < i; ++j)
-        value = subtract_product(value, r(j, i), z[static_cast<std::size_t>(j)]);
-      value = value / r(i, i);
-    }
-  }
-};
 
 class LeastSquares {
  public:
@@ -361,10 +326,35 @@ class LeastSquares {
                                   [](const DoubleDouble& value) { return value.lo != 0; });
     const double away = spread + 2 * static_cast<double>(n()) * found.condition *
                                      (wide ? kWideUnit : kUnitRoundoff);
-    const Factor factor = scaled_factor(std::move(r), found, 2 * away + away * away);
+    Factor factor = scaled_factor(std::move(r), found, 2 * away + away * away);
+    if (!(factor.contraction < kContraction)) orthonormalize_again(factor);
     if (!(factor.contraction < kContraction)) return false;
     for (Column& x : x_) x.assign(static_cast<std::size_t>(n()), DoubleDouble());
     return refine(factor) || std::isfinite(info_.error_bound);
+  }
+
+  /// R ← S·R with SᵀS the Gram matrix of A·R⁻¹, both in double-double, where R was rounded to
+  /// doubles or its own Gram matrix had more rounding than its condition bears. What is left is
+  /// the rounding of A·R⁻¹ and of that Gram matrix, whose condition is near 1.
+  void orthonormalize_again(Factor& factor) {
+    if (!factor.dependent.empty()) return;
+    PassRunner<double> runner(TallColumns<double>{.from = a_, .beside = b_}, options_);
+    Gram t = Gram::identity(n() + b_.cols());
+    for (std::int64_t j = 0; j < n(); ++j)
+      for (std::int64_t i = 0; i <= j; ++i) t(i, j) = factor.r(i, j);
+    const Gram whole = runner.apply_gram<DoubleDouble>(t, scale_);
+    add_report(runner.take_report());
+    Gram g(n());
+    for (std::int64_t j = 0; j < n(); ++j)
+      for (std::int64_t i = 0; i < n(); ++i) g(i, j) = whole(i, j);
+    const SmallCholesky<DoubleDouble> small = small_cholesky(g, BadPivot::stop, 0.0);
+    if (small.failed_column >= 0) return;
+    const double left = condition_bound(small.r, {});
+    const double rounding = 32 * static_cast<double>(n() + 1) * kWideUnit;
+    const double solve = 2 * static_cast<double>(n()) * condition_bound(factor.r, {});
+    factor.r = upper_product(small.r, factor.r);
+    factor.contraction = rounding * left * left * (1 + solve);
+    factor.condition = condition_bound(factor.r, {}) * (1 + std::min(factor.contraction, 1.0));
   }
 
   /// x = R⁻¹·Qᵀb, refined as long as that helps.
@@ -480,7 +470,7 @@ class LeastSquares {
       factor.substitute_back(z);
       for (std::size_t i = 0; i < z.size(); ++i) column(k)[i] = column(k)[i] + z[i];
       info_.refinements = std::max(info_.refinements, step + 1);
-      const double now = as_written(k, error_behind(factor, change, of.length, column(k)));
+        const double now = as_written(k, error_behind(factor, change, of.length, column(k)));
       if (factor.contraction < kContraction) {
         if (!(now < 0.5 * bound)) break;
         bound = now;

@@ -450,6 +450,22 @@ TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
   EXPECT_GE(refined, 2);
 }
 
+/// Between what a Gram matrix bears and what needs a shift lay conditions, 1e14 to 1e15, at which
+/// R had too few digits to refine with.
+TEST(LeastSquares, NoBandOfConditionsIsRefused) {
+  for (const std::int64_t n : {2, 6, 12, 25}) {
+    for (int step = 0; step <= 20; ++step) {
+      const double condition = std::pow(10.0, 12 + step / 4.0);
+      SCOPED_TRACE("n " + std::to_string(n) + ", condition " + std::to_string(condition));
+      const Tall a = test::with_condition(60, n, condition, 16);
+      const Tall b = test::random_tall(60, 1, 18 + static_cast<std::uint64_t>(step));
+      const LeastSquaresInfo info = expect_true(a, b);
+      EXPECT_TRUE(info.ok) << info.error_bound;
+      EXPECT_EQ(info.rank, n);
+    }
+  }
+}
+
 TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {
   // A residual in rows where A has nothing, which Aᵀ·r has to cancel.
   const Tall part = test::with_condition(450, 10, 1e17, 20);
