@@ -158,6 +158,9 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
 
 /// "1 place", "3 places".
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
+/// The least number of so many significant decimal digits that is not below `value`: an error, a
+/// bound or a condition as it is printed holds as the one that was computed does.
+[[nodiscard]] double rounded_up(double value, int digits = 2);
 /// The table of planned and measured bytes beside the floor; only the plan's column if nothing ran.
 void print_traffic(const RunReport& report, bool ran = true);
 /// Writes --trace and --report if they were asked for, then prints the results: `object` with

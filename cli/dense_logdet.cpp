@@ -51,7 +51,7 @@ void print_determinant(const LogDeterminant& d) {
              to_string(d.precision), fmt::join(run.devices, ", "), run.path, run.tile, run.policy);
   fmt::print("  log determinant   {:.15g}\n", d.factor.log_determinant);
   if (std::isfinite(d.error)) {
-    fmt::print("  error             at most about {:.1e} (absolute)\n", d.error);
+    fmt::print("  error             at most about {:.1e} (absolute)\n", rounded_up(d.error));
   } else {
     fmt::print("  error             not a digit is known\n");
   }

@@ -158,13 +158,7 @@ void SearchArguments::apply(FitOptions& options) const {
 
 std::string distrust_of(const FitResult& result) {
   if (!is_noise(result)) return "";
-  return fmt::format(
-      "{} the log-likelihood by {}{}",
-      result.mixed ? "rounding, or what lower precisions leave out, changes" : "rounding changes",
-      std::isfinite(result.noise) ? fmt::format("up to {:.2g}", result.noise)
-                                  : "more than can be told",
-      result.mixed ? "; a finer --accuracy or none, or a nugget above 0, helps"
-                   : ", for the covariance is near a singular one; a nugget above 0 helps");
+  return distrust_of_likelihood(result.noise, result.mixed.has_value());
 }
 
 std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& options) {

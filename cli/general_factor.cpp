@@ -136,7 +136,9 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs,
   data.title = fmt::format("A system of {}, solved", counted(b.rows, "unknown"));
   data.subtitle = fmt::format("{} with {}, by a factor by LU in {}", system.factor, rhs.path(),
                               to_string(factor.precision()));
-  if (file) data.figures = {{"Backward error", fmt::format("{:.1e}", c.backward_error), "", ""}};
+  if (file)
+    data.figures = {
+        {"Backward error", fmt::format("{:.1e}", rounded_up(c.backward_error)), "", ""}};
   begin_output();
   const bool finite = std::all_of(x.values.begin(), x.values.end(), is_finite<W>);
   write_solution(system.output, std::move(x), rhs, false);

@@ -117,7 +117,7 @@ int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const Comm
   data.subtitle = fmt::format("{} with {}, by LU in {}", system.matrix.path(), system.rhs.path(),
                               to_string(result.factor_precision));
   data.figures = {
-      {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
+      {"Backward error", fmt::format("{:.1e}", rounded_up(certificate.backward_error)), "", ""},
       {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
   data.run = result.factor;
   begin_output();
@@ -139,7 +139,7 @@ Json json_of_outcome(const LuInfo& info, bool complex) {
 
 void print_lu_determinant(const Determinant& det, double error, bool complex) {
   if (std::isfinite(error)) {
-    fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(), error,
+    fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(), rounded_up(error),
                described(det, complex));
   } else if (std::isnan(error)) {
     fmt::print("  log determinant   {:.15g}, of {}; its error is unknown\n", det.log(),

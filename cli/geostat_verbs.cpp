@@ -81,10 +81,20 @@ std::vector<std::string> distrust_of(const ModelFile& file, const std::string& p
   return {fmt::format("NOT TO BE TRUSTED, said the fit of {}: {}", path, file.why)};
 }
 
+std::string distrust_of_likelihood(double error, bool mixed) {
+  return fmt::format(
+      "{} the log-likelihood by {}{}",
+      mixed ? "rounding, or what lower precisions leave out, changes" : "rounding changes",
+      std::isfinite(error) ? fmt::format("up to {:.2g}", rounded_up(error))
+                           : "more than can be told",
+      mixed ? "; a finer --accuracy or none, or a nugget above 0, helps"
+            : ", for the covariance is near a singular one; a nugget above 0 helps");
+}
+
 std::string distrust_of(const PredictionRounding& rounding) {
   if (rounding.ok()) return "";
   const auto part = [](double share, const char* of) {
-    return std::isfinite(share) ? fmt::format("up to {:.2g} of {}", share, of)
+    return std::isfinite(share) ? fmt::format("up to {:.2g} of {}", rounded_up(share), of)
                                 : std::string("more than can be told");
   };
   return fmt::format(
@@ -116,7 +126,7 @@ void add_rounding_json(Json& object, const PredictionRounding& rounding) {
 void print_rounding(const PredictionRounding& rounding) {
   if (std::isnan(rounding.mean_error)) return;
   const auto within = [](double error) {
-    return std::isfinite(error) ? fmt::format("within about {:.2g}", error)
+    return std::isfinite(error) ? fmt::format("within about {:.2g}", rounded_up(error))
                                 : std::string("off by more than can be told");
   };
   fmt::print("  rounding: means {}, standard errors {}\n", within(rounding.mean_error),

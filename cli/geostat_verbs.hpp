@@ -26,6 +26,9 @@ void add_parameters(Command& app, MaternParameters& parameters);
 [[nodiscard]] std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path);
 [[nodiscard]] std::vector<std::string> distrust_of(const ModelFile& file, const std::string& path,
                                                    const PredictionRounding& rounding);
+/// That of a log-likelihood which is off by up to `error`, without its first words; mixed: in lower
+/// precisions.
+[[nodiscard]] std::string distrust_of_likelihood(double error, bool mixed);
 /// That of predictions alone; empty: they are right.
 [[nodiscard]] std::string distrust_of(const PredictionRounding& rounding);
 /// kNumbersSaidNo if there are such lines, which are then in `remarks`.

@@ -37,9 +37,11 @@ void print_kl(const PrecisionDivergence& result) {
   fmt::print("Kullback-Leibler divergence   {:.6g}{}\n", result.divergence,
              result.exact ? ""
                           : fmt::format(" ± {:.2g} (estimate by {} probes)",
-                                        result.divergence_error, result.probes));
+                                        rounded_up(result.divergence_error), result.probes));
   fmt::print("difference at y = 0           {:.6g}{}\n", result.likelihood_difference_at_zero(),
-             result.exact ? "" : fmt::format(" (to {:.2g})", result.log_determinant_error / 2));
+             result.exact
+                 ? ""
+                 : fmt::format(" (to {:.2g})", rounded_up(result.log_determinant_error / 2)));
   print_mixed(result.run.mixed);
   print_sizes(result.run);
 }

@@ -145,10 +145,10 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
              fmt::join(info.report.devices, ", "), options.restart, options.s,
              to_string(options.basis), to_string(options.orthogonalization),
              to_string(options.precision));
-  fmt::print("  residual          {:.2e} of |b|\n", info.relative_residual);
+  fmt::print("  residual          {:.2e} of |b|\n", rounded_up(info.relative_residual, 3));
   if (info.rows_apart >= kRowsFarApart && options.balance.value_or(true))
     fmt::print("  of scaled rows    {:.2e} of |b|: rows of A are {:.0e} apart in length\n",
-               info.scaled_residual, info.rows_apart);
+               rounded_up(info.scaled_residual, 3), info.rows_apart);
   fmt::print("  cycles            {}\n  vectors           {}\n", info.restarts, info.iterations);
   if (info.factorizations > 0)
     fmt::print("  factorizations    {}, of these failed {}; condition up to {:.1e}\n",
@@ -217,8 +217,9 @@ void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a,
       "{} of {} {} eigenvalues of order {} with {}\n", info.converged, a.k, a.which, n,
       info.dense ? "a dense method" : fmt::format("{}", fmt::join(info.report.devices, ", ")));
   for (std::size_t i = 0; i < std::min(kShown, info.values.size()); ++i)
-    fmt::print("  {:24.16g} ± {:.1e}   residual {:.1e}{}\n", info.values[i], info.bounds[i],
-               info.residuals[i], info.unresolved[i] ? "   not resolved" : "");
+    fmt::print("  {:24.16g} ± {:.1e}   residual {:.1e}{}\n", info.values[i],
+               rounded_up(info.bounds[i]), rounded_up(info.residuals[i]),
+               info.unresolved[i] ? "   not resolved" : "");
   if (info.values.size() > kShown)
     fmt::print("  … {} more with --json or --values\n", info.values.size() - kShown);
   if (!info.dense)
@@ -226,7 +227,7 @@ void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a,
   if (!without_effect.empty())
     fmt::print("  without effect    {} ({} for --method lanczos)\n",
                fmt::join(without_effect, ", "), without_effect.size() == 1 ? "it is" : "they are");
-  fmt::print("  orthogonality     {:.1e}\n", info.orthogonality);
+  fmt::print("  orthogonality     {:.1e}\n", rounded_up(info.orthogonality));
   print_halo(info.halo);
   print_decisions(info.decisions);
   fmt::print("  time              {:.3g} s\n", info.report.seconds);
@@ -411,8 +412,9 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   data.title = fmt::format("A sparse system of {}", counted(b.rows, "unknown"));
   data.subtitle = fmt::format("{} with {}, by gmres({}), s = {}", files.matrix, files.rhs,
                               options.restart, options.s);
-  data.figures = {{"Residual", fmt::format("{:.1e}", info.relative_residual), "", "of |b|"},
-                  {"Cycles", fmt::format("{}", info.restarts), "", ""}};
+  data.figures = {
+      {"Residual", fmt::format("{:.1e}", rounded_up(info.relative_residual)), "", "of |b|"},
+      {"Cycles", fmt::format("{}", info.restarts), "", ""}};
   data.krylov = krylov_report(info, options.tolerance);
   data.run = info.report;
   begin_output();
@@ -421,7 +423,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
                             [&] { print_gmres(info, b.rows, options, files.output); });
   if (info.ok) return status;
   fmt::print(stderr, "strata: solve: {}; the residual is {:.2e} of |b|\n", info.why,
-             info.relative_residual);
+             rounded_up(info.relative_residual, 3));
   return kNumbersSaidNo;
 }
 

@@ -32,14 +32,11 @@ void print_loglik(const Likelihood& likelihood, const std::vector<std::string>& 
   print_traffic(likelihood.run);
 }
 
-/// Why not a digit of a log-likelihood can be relied on; empty: some can.
-std::string distrust_of(const Likelihood& likelihood) {
+/// The line of a log-likelihood of which no digit can be relied on; none where some can.
+std::vector<std::string> remarks_of(const Likelihood& likelihood) {
   const double error = likelihood.rounding.log_likelihood();
-  if (error < std::max(0.1, 0.01 * std::abs(likelihood.log_likelihood))) return "";
-  return fmt::format(
-      "rounding changes the log-likelihood by {}, for the covariance is near a singular one; a "
-      "nugget above 0 helps",
-      std::isfinite(error) ? fmt::format("up to {:.2g}", error) : "more than can be told");
+  if (error < std::max(0.1, 0.01 * std::abs(likelihood.log_likelihood))) return {};
+  return {"NOT TO BE TRUSTED: " + distrust_of_likelihood(error, false)};
 }
 
 int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
@@ -58,22 +55,21 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
   Json object = likelihood_json(likelihood, parameters);
   add_rows_json(object, data);
-  const std::string distrust = likelihood.factor.ok ? distrust_of(likelihood) : "";
-  if (!distrust.empty()) object["not_to_be_trusted"] = distrust;
   if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
+  const std::vector<std::string> remarks = remarks_of(likelihood);
+  object["remarks"] = remarks;
   ReportData report;
   report.title = fmt::format("Log-likelihood of {}", counted(data.points.size(), "observation"));
   report.subtitle = arguments.file;
   report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
   report.run = likelihood.run;
   add_precision_map(report, likelihood.run.mixed);
-  const int status = finish(common, std::move(report), object, [&] {
+  const int written = finish(common, std::move(report), object, [&] {
+    for (const std::string& remark : remarks) fmt::print("{}\n", remark);
     print_loglik(likelihood, arguments.columns.covariates);
     fmt::print("{}", rows_text(data));
   });
-  if (distrust.empty()) return status;
-  fmt::print(stderr, "strata: loglik: not to be trusted: {}\n", distrust);
-  return kNumbersSaidNo;
+  return written == kDone ? status_of(remarks) : written;
 }
 
 }  // namespace

@@ -206,6 +206,16 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+double rounded_up(double value, int digits) {
+  if (!(value > 0) || !std::isfinite(value)) return value;
+  const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+  const double nearest = std::stod(text);
+  if (nearest >= value) return nearest;
+  const int exponent = std::stoi(text.substr(text.find('e') + 1));
+  const double step = std::stod(fmt::format("1e{}", exponent - digits + 1));
+  return std::stod(fmt::format("{:.{}e}", nearest + step, digits - 1));
+}
+
 void print_traffic(const RunReport& report, bool ran) {
   const auto row = [&](const char* link, std::int64_t planned, std::int64_t measured) {
     if (planned == 0 && measured == 0) return;

@@ -158,7 +158,8 @@ Json to_json(const PredictionCertificate& c) {
 }
 
 std::string error_text(double error) {
-  return std::isfinite(error) ? fmt::format(" ± {:.2g}", error) : std::string(" ± unknown");
+  return std::isfinite(error) ? fmt::format(" ± {:.2g}", rounded_up(error))
+                              : std::string(" ± unknown");
 }
 
 void print_mixed(const std::optional<MixedReport>& mixed) {
@@ -179,7 +180,7 @@ void print_certificate(const std::optional<LikelihoodCertificate>& certificate) 
   if (!certificate) return;
   const LikelihoodCertificate& c = *certificate;
   fmt::print("  quadratic form refined in {}, backward error {:.1e}\n",
-             counted(c.refinement_steps, "step"), c.backward_error);
+             counted(c.refinement_steps, "step"), rounded_up(c.backward_error));
   if (std::isnan(c.log_determinant_remainder)) {
     fmt::print("  log determinant of the factor; how far it is off is not known\n");
     return;
@@ -189,7 +190,7 @@ void print_certificate(const std::optional<LikelihoodCertificate>& certificate) 
                          : "of the factor, certified",
              counted(c.probes, "probe"));
   fmt::print("  Kullback-Leibler divergence from FP64 {:.3g} ± {:.1g}\n", c.divergence,
-             c.divergence_error);
+             rounded_up(c.divergence_error, 1));
 }
 
 void print_certificate(const std::optional<PredictionCertificate>& certificate, bool relative) {
@@ -197,9 +198,9 @@ void print_certificate(const std::optional<PredictionCertificate>& certificate, 
   fmt::print(
       "  means refined in {}, backward error {:.1e}: within about {:.2g}; variances within "
       "about {:.2g}{}\n",
-      counted(certificate->refinement_steps, "step"), certificate->backward_error,
-      certificate->mean_error,
-      relative ? 100 * certificate->variance_error : certificate->variance_error,
+      counted(certificate->refinement_steps, "step"), rounded_up(certificate->backward_error),
+      rounded_up(certificate->mean_error),
+      rounded_up(relative ? 100 * certificate->variance_error : certificate->variance_error),
       relative ? " %" : "");
 }
 

@@ -87,7 +87,8 @@ Json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
 
 std::string orthogonality_of(const QrInfo& info) {
   if (std::isnan(info.orthogonality)) return "not measured";
-  return fmt::format("{:.2e} ({})", info.orthogonality, info.measured ? "measured" : "bound");
+  return fmt::format("{:.2e} ({})", rounded_up(info.orthogonality, 3),
+                     info.measured ? "measured" : "bound");
 }
 
 /// What auto could not make is not written; what other methods lose is theirs.
@@ -101,8 +102,9 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
              to_string(info.method), run.tile);
   if (!a.r_only) fmt::print("  orthogonality     {}\n", orthogonality_of(info));
   if (!std::isnan(info.residual))
-    fmt::print("  residual          {:.2e} of each column at most\n", info.residual);
-  fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
+    fmt::print("  residual          {:.2e} of each column at most\n", rounded_up(info.residual, 3));
+  fmt::print("  condition         {:.2e}\n  rank              {}\n", rounded_up(info.condition, 3),
+             info.rank);
   if (info.numerical_rank < info.rank)
     fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
                info.numerical_rank);
@@ -188,8 +190,9 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   ReportData data;
   data.title = fmt::format("QR of a {} by {} matrix", m, n);
   data.subtitle = fmt::format("{}, by {}", a.matrix, to_string(info.method));
-  data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
-                  {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", n)}};
+  data.figures = {
+      {"Condition", fmt::format("{:.1e}", rounded_up(info.condition)), "", "of unit columns"},
+      {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", n)}};
   if (!a.r_only)
     data.figures.insert(data.figures.begin(), {"‖I − QᵀQ‖", orthogonality_of(info), "", ""});
   data.qr_steps = info.steps;
@@ -201,10 +204,14 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   }
   const int status = finish(common, std::move(data), object, [&] { print_qr(info, m, n, a); });
   if (info.ok) return status;
+  const std::string residual =
+      std::isnan(info.residual) ? "" : fmt::format(", residual {:.1e}", rounded_up(info.residual));
   fmt::print(stderr,
              "strata: qr: {} did not make V = Q R with orthonormal columns of this matrix: "
-             "orthogonality {:.1e}, residual {:.1e}, {} failed pivots\n",
-             to_string(info.method), info.orthogonality, info.residual, info.failed_cholesky);
+             "orthogonality {:.1e}{}, {}{}\n",
+             to_string(info.method), rounded_up(info.orthogonality), residual,
+             counted(info.failed_cholesky, "failed pivot"),
+             info.method == QrMethod::automatic ? "" : "; --method auto may");
   return kNumbersSaidNo;
 }
 
@@ -240,13 +247,14 @@ void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMat
   const std::int64_t cols = x.rows;
   fmt::print("{} from {} with {}\n", counted(cols, "unknown"), counted(rows, "equation"),
              fmt::join(info.report.devices, ", "));
-  fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
+  fmt::print("  condition         {:.2e}\n  rank              {}\n", rounded_up(info.condition, 3),
+             info.rank);
   if (!info.dependent_columns.empty())
     fmt::print("  dependent columns {} (counted from 0; coefficients 0)\n",
                listed(info.dependent_columns));
   fmt::print(
       "  residual          {:.6g}\n  error bound       {:.1e}\n  time              {:.3g} s\n",
-      fmt::join(info.residual_norm, ", "), info.error_bound, info.report.seconds);
+      fmt::join(info.residual_norm, ", "), rounded_up(info.error_bound), info.report.seconds);
   if (numerically_singular(info.condition, Element::fp64))
     fmt::print(
         "  note              columns differ from others by no more than rounding: x is that of the "
@@ -293,8 +301,9 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   ReportData data;
   data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols(), a.rows());
   data.subtitle = fmt::format("{} with {}", arguments.matrix, arguments.rhs);
-  data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
-                  {"Error bound", fmt::format("{:.1e}", info.error_bound), "", ""}};
+  data.figures = {
+      {"Condition", fmt::format("{:.1e}", rounded_up(info.condition)), "", "of unit columns"},
+      {"Error bound", fmt::format("{:.1e}", rounded_up(info.error_bound)), "", ""}};
   data.run = info.report;
   begin_output();
   if (!arguments.output.empty())
@@ -318,7 +327,7 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
     fmt::print(stderr,
                "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}: other "
                "unknowns, or fewer, would determine it better\n",
-               info.condition, info.error_bound);
+               rounded_up(info.condition), rounded_up(info.error_bound));
   }
   return kNumbersSaidNo;
 }

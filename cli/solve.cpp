@@ -109,7 +109,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   data.subtitle =
       fmt::format("{} with {}, in {}", matrix.path(), rhs.path(), to_string(certificate.precision));
   data.figures = {
-      {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
+      {"Backward error", fmt::format("{:.1e}", rounded_up(certificate.backward_error)), "", ""},
       {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
   data.run = result.factor;
   begin_output();

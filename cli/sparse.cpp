@@ -224,7 +224,7 @@ void fail_not_symmetric(const std::string& path, const Asymmetry& pair, const ch
       "{}: not symmetric: element ({}, {}) is {} and ({}, {}) is {}, counted from 0{}", path,
       pair.row, pair.col, pair.value, pair.col, pair.row, pair.transposed,
       triangle == nullptr
-          ? ""
+          ? "; solve --method gmres takes any square matrix"
           : fmt::format("; all it holds is one triangle: --triangle {} takes that as the symmetric "
                         "matrix",
                         triangle));
@@ -233,7 +233,9 @@ void fail_not_symmetric(const std::string& path, const Asymmetry& pair, const ch
 SymmetricFile symmetric_of(MatrixMarket m, const std::string& path) {
   require_real(m, path);
   require(!m.skew_symmetric, ErrorKind::numerical, "sparse",
-          "{}: not symmetric: its file says skew-symmetric", path);
+          "{}: not symmetric: its file says skew-symmetric; solve --method gmres takes any square "
+          "matrix",
+          path);
   SymmetricFile file;
   file.matrix = m.is_array
                     ? m.to_sparse()

@@ -62,7 +62,7 @@ void print_error(const char* kind, double error) {
   if (std::isnan(error))
     return fmt::print("  error             unknown: what is lost in a factor takes A to tell\n");
   if (std::isinf(error)) return fmt::print("  error             not a digit is known\n");
-  fmt::print("  error             at most about {:.1e} ({})\n", error, kind);
+  fmt::print("  error             at most about {:.1e} ({})\n", rounded_up(error), kind);
 }
 
 /// Why A is factored by LU; nothing: it is not.

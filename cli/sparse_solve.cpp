@@ -68,7 +68,7 @@ std::string complaint_of(const SolutionCheck& check) {
   if (c.forward_error > wanted)
     return fmt::format(
         "the error of x may be {:.1e} of its largest element, and {:.0e} is what is wanted{}",
-        c.forward_error, wanted, advice);
+        rounded_up(c.forward_error), wanted, advice);
   // Row by row, or as far as x itself goes.
   const bool near =
       c.componentwise_backward_error <= promised || c.forward_error <= promised || !check.of_factor;
@@ -76,18 +76,19 @@ std::string complaint_of(const SolutionCheck& check) {
   return fmt::format(
       "refinement ended at a backward error of {:.2e} in the norm and {:.2e} row by row, above "
       "{:.1e}{}",
-      c.backward_error, c.componentwise_backward_error, promised, check.of_factor ? advice : "");
+      rounded_up(c.backward_error, 3), rounded_up(c.componentwise_backward_error, 3), promised,
+      check.of_factor ? advice : "");
 }
 
 }  // namespace
 
 void print_certificate(const Certificate& c, const char* scaled) {
-  fmt::print("  backward error    {:.2e} in the norm, {:.2e} row by row\n", c.backward_error,
-             c.componentwise_backward_error);
+  fmt::print("  backward error    {:.2e} in the norm, {:.2e} row by row\n",
+             rounded_up(c.backward_error, 3), rounded_up(c.componentwise_backward_error, 3));
   if (std::isnan(c.forward_error)) return;
   if (std::isfinite(c.forward_error)) {
     fmt::print("  forward error     at most about {:.1e} of the largest element\n",
-               c.forward_error);
+               rounded_up(c.forward_error));
   } else {
     fmt::print("  forward error     not a digit is known\n");
   }
@@ -152,7 +153,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
   if (known)
     data.figures.insert(
         data.figures.begin(),
-        {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""});
+        {"Backward error", fmt::format("{:.1e}", rounded_up(certificate.backward_error)), "", ""});
   begin_output();
   write_dense(system.output, std::as_const(x).view(), b.dimensions);
   const int status = finish(common, std::move(data), object, [&] {

@@ -470,7 +470,7 @@ class LeastSquares {
       factor.substitute_back(z);
       for (std::size_t i = 0; i < z.size(); ++i) column(k)[i] = column(k)[i] + z[i];
       info_.refinements = std::max(info_.refinements, step + 1);
-        const double now = as_written(k, error_behind(factor, change, of.length, column(k)));
+      const double now = as_written(k, error_behind(factor, change, of.length, column(k)));
       if (factor.contraction < kContraction) {
         if (!(now < 0.5 * bound)) break;
         bound = now;

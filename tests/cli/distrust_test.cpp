@@ -113,6 +113,26 @@ TEST_F(CliDistrust, PredictionsThatRoundingChangesAreSaidToBe) {
   expect_distrusted(crossval() + Words{"--folds", "4"}, "c.csv", pieces);
 }
 
+TEST_F(CliDistrust, ALikelihoodOfWhichNoDigitIsKnownIsSaidToBe) {
+  const auto likelihood = [this](const char* range) {
+    return Words{"loglik",     path("d.csv"), "--x",          "x",    "--y",     "y",
+                 "--value",    "v",           "--mean",       "zero", "--range", range,
+                 "--variance", "1e12",        "--smoothness", "0.5"} +
+           small_device();
+  };
+  // At 4e12 the covariance is one of ones but for 14 digits.
+  const Outcome text = run_program(likelihood("4e12"));
+  EXPECT_EQ(text.status, 1) << text.err;
+  const Words pieces{"NOT TO BE TRUSTED: rounding changes the log-likelihood", "nugget"};
+  expect_pieces(text.out.substr(0, text.out.find('\n')), pieces);
+  const Outcome outcome = run_program(likelihood("4e12") + Words{"--json"});
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  const Json object = json_of(outcome.out);
+  ASSERT_TRUE(object.is_object()) << outcome.out;
+  expect_pieces(object.at("remarks").at(0).get<std::string>(), pieces);
+  EXPECT_TRUE(expect_json(likelihood("0.5")).at("remarks").empty());
+}
+
 TEST_F(CliDistrust, OrdinaryPredictionsStateTheirRounding) {
   const std::string text = expect_done(fit({"--range", "0.5"}));
   EXPECT_EQ(text.find("TRUSTED"), std::string::npos);
