@@ -123,7 +123,7 @@ TEST(CholeskyCandidates, TheBoundKnowsOfTheUrgentQueue) {
 TEST(CholeskyCandidates, FindsWhatTryingEveryTileFinds) {
   std::set<std::int64_t> chosen;
   int away_from_the_rule = 0;
-  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::campaign(24, 24, 8); ++seed) {
     const int devices = static_cast<int>(1 + roll(seed, 0, 3));
     CholeskyProblem problem =
         candidate_problem_of(600 + roll(seed, 1, 1500), devices, roll(seed, 2, 3) == 0);
@@ -143,8 +143,8 @@ TEST(CholeskyCandidates, FindsWhatTryingEveryTileFinds) {
     chosen.insert(problem.tile);
     away_from_the_rule += problem.tile != rule ? 1 : 0;
   }
-  EXPECT_GE(chosen.size(), 3u) << "the machines differ too little";
-  EXPECT_GE(away_from_the_rule, 5);
+  EXPECT_GE(chosen.size(), test::kSanitized ? 2u : 3u) << "the machines differ too little";
+  EXPECT_GE(away_from_the_rule, test::kSanitized ? 1 : 5);
 }
 
 TEST(CholeskyCandidates, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {

@@ -145,7 +145,7 @@ TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy
   run_in_order(covariance_product(one.problem), test::backend_of(backend), *expected_store,
                one.run_options());
   const Matrix<double> expected = product_of(*expected_store, one);
-  test::Thinned thinned(5);
+  test::Thinned thinned(11);
   for (const auto& [tile, column_tile] : {std::pair{100, 512}, {77, 1024}, {600, 512}}) {
     const CovarianceProductCase c(600, tile, column_tile, 3, devices);
     const std::int64_t least = smallest_budget_bytes(covariance_product(c.problem));

@@ -9,6 +9,7 @@
 #include "strata/error.hpp"
 #include "tests/cholesky/mixed_factors.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/host_probes.hpp"
 #include "tests/support/mixed_problem.hpp"
@@ -114,8 +115,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DeviceProbesOn, ::testing::ValuesIn(probed_kinds
                          });
 
 TEST_P(DeviceProbesOn, HaveTheSumsOfVectorsInHostMemory) {
+  Thinned thinned(3);
   for (const std::int64_t n : {std::int64_t{1}, std::int64_t{16}, std::int64_t{17}, kMixedOrder}) {
     for (const int probes : {2, 5, 36, 37, 75}) {
+      if (thinned.skips()) continue;
       ProbedFactor p = factor_on(1, kEnough, n);
       const ProbeOptions options{.probes = probes, .seed = 11, .steps_max = 3};
       HostProbes host(n, p.operators(), options);
@@ -210,9 +213,11 @@ TEST_P(DeviceProbesOn, HaveTheSameBitsWhateverTheBudgetAndTheDevices) {
   ProbedFactor whole = factor_on(1);
   DeviceProbes alone = whole.probes(options);
   const std::vector<ProbeSums> expected = steps_of(alone, 4);
+  Thinned thinned(4);
   for (const int devices : {1, 2, 3}) {
     if (devices_text(GetParam().backend, devices).empty()) continue;  // too few GPUs
     for (const std::int64_t memory : {kEnough, std::int64_t{300'000}, std::int64_t{150'000}}) {
+      if (thinned.skips()) continue;
       ProbedFactor p = factor_on(devices, memory);
       DeviceProbes probes = p.probes(options);
       std::vector<ProbeSums> got;

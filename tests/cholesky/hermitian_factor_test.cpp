@@ -107,7 +107,7 @@ using ComplexTypes = ::testing::Types<Complex128, Complex64>;
 TYPED_TEST_SUITE(ComplexCholesky, ComplexTypes);
 
 TYPED_TEST(ComplexCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetPolicyAndDevices) {
-  test::Thinned thinned(5);
+  test::Thinned thinned(11);
   constexpr std::int64_t kTile = 24;
   for (const std::int64_t n : {0, 1, 2, 23, 24, 25, 79, 193}) {
     std::vector<TypeParam> of_one;

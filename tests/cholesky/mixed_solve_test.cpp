@@ -7,6 +7,7 @@
 #include "strata/error.hpp"
 #include "tests/cholesky/mixed_factors.hpp"
 #include "tests/cholesky/sine_columns.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/mixed_problem.hpp"
 
 namespace strata::test {
@@ -53,8 +54,10 @@ Matrix<double> transposed(const Matrix<double>& m) {
 TEST_P(MixedSolve, SweepsAreThoseOfTheNumbersThatTheTilesHold) {
   for (const MixedCase* one : {&c, &scrambled}) {
     for (const bool roomy : {true, false}) {
+      if (kSanitized && roomy != (one == &c)) continue;
       TileFactor factor = factor_of(*one, roomy);
       for (const std::int64_t columns : {1, 5, 33}) {
+        if (kSanitized && columns == 5) continue;
         const Matrix<double> b = sine_columns(kMixedOrder, columns);
         Matrix<double> forward = b;
         EXPECT_EQ(factor.sweep(Sweep::forward, forward.view()).n, kMixedOrder);

@@ -8,6 +8,7 @@
 
 #include "strata/cholesky.hpp"
 #include "strata/error.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/epsilon.hpp"
 #include "tests/support/problems.hpp"
 
@@ -123,7 +124,7 @@ class BadPivot : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BadPivot, IsNamedExactlyInEveryColumn) {
   const std::int64_t n = 53;
-  for (std::int64_t k = 0; k < n; ++k) {
+  for (std::int64_t k = 0; k < n; k += test::kSanitized ? 5 : 1) {
     Matrix<double> a = test::min_matrix<double>(n);
     a(k, k) -= 3;  // every pivot of min(i, j) is 1, so this one becomes −2
     const CholeskyFactor factor = cholesky(std::as_const(a).view(), bounded(GetParam(), 8, 6));
@@ -217,7 +218,7 @@ TEST(Cholesky, MisuseIsNamed) {
 }
 
 TEST(Cholesky, ProgressCountsUpAndCanCancel) {
-  const Matrix<double> a = test::random_spd_matrix<double>(700, 2);
+  const Matrix<double> a = test::random_spd_matrix<double>(test::kSanitized ? 300 : 700, 2);
   Options options = bounded("host:1", 16, 40);
   double last = 0;
   options.progress = [&](const Progress& p) {
@@ -229,7 +230,8 @@ TEST(Cholesky, ProgressCountsUpAndCanCancel) {
   EXPECT_TRUE(cholesky(a.view(), options).info().ok);
   options.progress = [](const Progress&) { return false; };
   try {
-    (void)cholesky(test::random_spd_matrix<double>(1500, 2).view(), options);
+    const std::int64_t n = test::kSanitized ? 700 : 1500;
+    (void)cholesky(test::random_spd_matrix<double>(n, 2).view(), options);
     FAIL() << "was not cancelled";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::cancelled);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/cli/sparse_system.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
@@ -63,7 +64,7 @@ TEST_F(CliSparseMemory, IsWhatWasPlanned) {
 #endif
 
 TEST_F(CliSparseMemory, IsRefusedBeforeAnythingIsFactored) {
-  write_system(with_values(grid(12, 12, 12), 3), 1);
+  write_system(with_values(grid(8, 8, 8), 3), 1);
   expect_done(Words{"factor", path("A.mtx"), "-o", path("F"), "--devices", "host:1"});
   for (const char* from : {"A.mtx", "F"}) {
     for (const bool selected : {false, true}) {

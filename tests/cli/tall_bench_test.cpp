@@ -12,6 +12,7 @@ namespace {
 const Words kHost{"--devices", "host:1", "--device-memory", "256MiB"};
 
 TEST(CliTallBench, GmresStandsBesideGmresAndDrawsItsFigures) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Scratch scratch;
   const std::string page = scratch.path("gmres.html");
   const Json object = expect_json(Words{"bench", "gmres", "--side", "8", "--restart", "20",

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/cli/sparse_system.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
@@ -148,6 +149,7 @@ TEST_F(CliTriangle, RoundingOfAnAssemblyIsSymmetric) {
   write_npy(path("b.npy"), std::as_const(b).view());
   for (double& element : b.values) element /= 1e11;
   for (const char* file : {"K.mtx", "K.npy"}) {
+    if (kSanitized && file == std::string("K.npy")) continue;
     for (const Words& words : verbs(file)) {
       SCOPED_TRACE(testing::PrintToString(words));
       EXPECT_EQ(run_program(words).status, 0) << run_program(words).err;

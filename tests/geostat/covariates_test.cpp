@@ -358,6 +358,7 @@ TEST_F(CovariateFit, OfTheCoordinatesIsThatOfALinearMean) {
 }
 
 TEST_F(CovariateFit, FindsTheCoefficients) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const SimulatedData data = data_with_covariates(300, 2);
   const FitResult got = fit(data.points, data.values, options);
   const DenseOracle oracle(data.points, data.values, got.parameters, Mean::constant);

@@ -140,6 +140,7 @@ TEST_F(FitJournalTest, WhereLowerPrecisionsFailItGoesOnInFp64AfterAnInterruption
 
 TEST_F(FitJournalTest, AFinishedFitIsReadBack) {
   options.smoothness = 0.5;
+  if (test::kSanitized) options.relative_tolerance = 1e-2;
   const FitResult first = run();
   const std::string text = test::slurp(options.journal);
   const FitResult again = run();
@@ -158,7 +159,7 @@ TEST_F(FitJournalTest, AFinishedFitIsReadBack) {
 
 TEST_F(FitJournalTest, OfAnotherFitIsRefusedAndSaysWhatDiffers) {
   make(60);
-  options.max_evaluations = 8;
+  options.max_evaluations = 3;
   options.standard_errors = StandardErrorMethod::none;
   (void)run();
   const auto refused = [&](const char* piece) {
@@ -199,7 +200,7 @@ TEST_F(FitJournalTest, ThatIsNoneIsRefused) {
   };
   refused("", "is not the journal");
   refused("x,y\n1,2\n", "is not the journal");
-  options.max_evaluations = 8;
+  options.max_evaluations = 3;
   std::filesystem::remove(options.journal);
   (void)run();
   const std::string good = test::slurp(options.journal);

@@ -418,6 +418,7 @@ TEST(FitSeparation, BoundsAndStartAreKeptAndWhatIsAtABoundHasNoError) {
 }
 
 TEST(FitSeparation, ASeparableModelHasItsInteractionAtZero) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const MaternParameters truth{1.5, 0.2, 0.5, 0.1, {kPlane, 1, 0, TimeParameters{0.8, 0.7, 0}}};
   const Points points = points_of(200, truth.separation, 433);
   const auto values = field_of(points, truth, 434);
@@ -437,12 +438,12 @@ TEST(FitSeparation, ASeparableModelHasItsInteractionAtZero) {
 TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   const MaternParameters truth{
       1.5, 0.25, 0.5, 0.1, {kPlane, 0.5, 50, TimeParameters{0.8, 0.7, 0.5}}};
-  const Points points = points_of(test::kSanitized ? 60 : 130, truth.separation, 441);
+  const Points points = points_of(test::kSanitized ? 40 : 130, truth.separation, 441);
   const auto values = field_of(points, truth, 442);
   test::Scratch scratch;
   FitOptions options = host_fit(truth.separation, {true, true, true, true, true});
   options.smoothness = 0.5;
-  options.max_evaluations = 40;
+  options.max_evaluations = test::kSanitized ? 20 : 40;
   const auto numbers = [](const FitResult& r) {
     std::vector<double> all{r.likelihood.log_likelihood, static_cast<double>(r.evaluations)};
     const auto add = [&all](const Separation& s) {

@@ -118,6 +118,7 @@ TEST(StandardErrors, ObservedAndExpectedAgreeAsLongAsTheModelIsTrue) {
 }
 
 TEST(StandardErrors, ObservedAreThoseOfSecondDifferencesOfTheWholeLikelihood) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Points points = random_points(300, 84);
   const auto values = simulate_field(points, {2, 0.1, 0.5, 0.3}, 85);
   FitOptions options = host_fit(StandardErrorMethod::observed);

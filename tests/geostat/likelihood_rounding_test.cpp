@@ -54,7 +54,7 @@ Parts parts_of(const Points& at, const std::vector<double>& values, const Matern
 TEST(LikelihoodRounding, HoldsTheTruthOfFiftyDigits) {
   Tally fp64;
   Tally mixed;
-  const std::uint64_t problems = test::campaign(900, 24, 8);
+  const std::uint64_t problems = test::campaign(900, 24, 4);
   for (std::uint64_t seed = 1; seed <= problems; ++seed) {
     const RoundingProblem problem(seed, seed % 30 == 29 ? 150 : 64);
     const Parts truth = parts_of(problem.points, problem.values, problem.parameters, problem.mean);

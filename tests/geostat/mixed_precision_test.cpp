@@ -155,6 +155,7 @@ TEST(MixedLikelihood, HasNoCorrectionWithoutProbes) {
 }
 
 TEST(MixedLikelihood, IsCorrectedWhereEnoughIsKnown) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Field field(300, 0.03, 85);
   Options options = mixed_options(1e-3, 18);
   options.mixed.guard = false;

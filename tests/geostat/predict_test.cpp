@@ -10,6 +10,7 @@
 
 #include "tests/geostat/dense_oracle.hpp"
 #include "tests/geostat/simulated_data.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -142,10 +143,12 @@ TEST(Predict, HasTheSameBitsForAnyBudgetPolicyNumberOfDevicesAndChunk) {
     return all;
   };
   const std::vector<double> expected = run("host:1", 1000, Policy::opt, 0);
+  test::Thinned thinned(7);
   for (const char* devices : {"host:1", "host:2", "host:3"}) {
     for (const std::int64_t tiles : {4, 7, 1000}) {
       for (const Policy policy : {Policy::sync, Policy::v1, Policy::v3, Policy::opt}) {
         for (const std::int64_t chunk : {0, 8, 17, 49}) {  // a block is 8 targets
+          if (thinned.skips()) continue;
           EXPECT_TRUE(test::same_bits(run(devices, tiles, policy, chunk), expected))
               << devices << ' ' << tiles << " tiles, chunk " << chunk;
         }
@@ -168,6 +171,7 @@ TargetSource portions(const Points& targets, std::vector<std::int64_t> sizes) {
 }
 
 TEST(PredictStream, HasTheBitsOfOneGoHoweverTheTargetsCome) {
+  test::Thinned thinned(5);
   const Model model = example(Mean::linear, 0.2);
   for (const std::size_t count : {1U, 7U, 8U, 9U, 63U, 64U, 65U, 200U}) {
     const Points targets = random_points(count, 18);
@@ -179,6 +183,7 @@ TEST(PredictStream, HasTheBitsOfOneGoHoweverTheTargetsCome) {
         if (tile == 61 && chunk == 8) continue;  // less than half a tile: rounds otherwise
         if (tile == 61 && chunk == 17) continue;
         for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{1}, {5, 13}, {1000}}) {
+          if (thinned.skips()) continue;
           Prediction got;
           Points seen;
           const StreamedPrediction report = predict(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -167,6 +168,7 @@ TEST(ConditionalSimulate, ReproducesTheDataWithoutNugget) {
 }
 
 TEST(ConditionalSimulate, HasMeanAndVarianceOfThePrediction) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   // The mean of R values has the standard error σ/√R, their mean square deviation from a known mean
   // the standard error σ²·√(2/R); t as above, for all targets, means and variances.
   constexpr std::int64_t kRealizations = 4000;
@@ -202,6 +204,7 @@ TEST(ConditionalSimulate, HasMeanAndVarianceOfThePrediction) {
 }
 
 TEST(ConditionalSimulate, IsCorrelatedAsTheErrorOfThePredictionIs) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Model model = observed(Mean::zero, 0.2);
   const Points targets{{0.41, 0.43}, {0.52, 0.55}};
   constexpr std::int64_t kRealizations = 20000;

@@ -14,6 +14,7 @@
 #include "kernels/dense/mixed_products.hpp"
 #include "kernels/dense/tile_norm.hpp"
 #include "tests/kernels/kernel_harness.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -167,6 +168,7 @@ void check_product(const Backend& backend, const Elements& elements, ProductShap
 }
 
 TEST(MixedProducts, OfFewBitsAreThoseOfTheNumbersThatAreHeld) {
+  test::Thinned thinned(5);
   for (const Backend* backend : testing::all_of_them()) {
     std::vector<Elements> all(kMixedGemms.begin(), kMixedGemms.end());
     if (backend->on_host())
@@ -174,6 +176,7 @@ TEST(MixedProducts, OfFewBitsAreThoseOfTheNumbersThatAreHeld) {
     for (const Elements& elements : all) {
       for (const ProductShape& shape : kProductShapes) {
         if (backend->name() == "reference" && shape.m > 64) continue;  // slow, and the same
+        if (thinned.skips()) continue;
         for (const bool positive : {false, true})
           check_product(*backend, elements, shape, kTransposeB, positive);
         if (elements[2] != Element::fp64) continue;

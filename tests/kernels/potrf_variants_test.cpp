@@ -8,6 +8,7 @@
 
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/nan.hpp"
 
 namespace strata::testing {
@@ -193,8 +194,10 @@ TEST_P(PotrfVariantsTest, ReproducesTheMatrixAndTouchesNothingElse) {
 TEST_P(PotrfVariantsTest, EveryLeadingDimensionGivesTheSameFactor) {
   each([](auto run, auto type) {
     using T = typename decltype(type)::type;
+    test::Thinned thinned(5);
     for (const std::int64_t n : {64, 129, 300, 513}) {
       for (const std::int64_t padding : {0, 1, 2, 3, 8, 61}) {
+        if (thinned.skips()) continue;
         auto a = min_matrix<T>(n, padding);
         const auto ones = lower_matrix<T>(n, padding, [](auto, auto) { return 1; });
         const PivotStatus status = run(a);
@@ -210,8 +213,10 @@ TEST_P(PotrfVariantsTest, EveryLeadingDimensionGivesTheSameFactor) {
 TEST_P(PotrfVariantsTest, GradedMatrices) {
   each([](auto run, auto type) {
     using T = typename decltype(type)::type;
+    test::Thinned thinned(3);
     for (const double condition : {1e2, 1e6, 1e10, 1e14}) {
       for (const bool rising : {false, true}) {
+        if (thinned.skips()) continue;
         constexpr std::int64_t n = 450;
         const auto d = [=](std::int64_t i) {
           const double share = static_cast<double>(rising ? n - 1 - i : i) / (n - 1);
@@ -258,7 +263,7 @@ TEST_P(PotrfVariantsTest, TheFirstOfSeveralBadColumnsIsNamed) {
                                                        {127, 128, 129}, {200, 511}, {510, 511},
                                                        {15, 16},        {79, 80},   {95, 96, 112}};
     for (const auto& bad : cases) {
-      for (int repeat = 0; repeat < 5; ++repeat) {
+      for (int repeat = 0; repeat < (test::kSanitized ? 1 : 5); ++repeat) {
         auto a = min_matrix<T>(512, 0);
         for (const std::int64_t k : bad) a(k, k) = -5;
         const PivotStatus status = run(a);

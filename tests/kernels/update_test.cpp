@@ -6,6 +6,7 @@
 
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::testing {
 namespace {
@@ -153,6 +154,7 @@ TEST_P(UpdateTest, LargeGemmIsExactOnIntegers) {
     for (const auto& [m, n, k, padding] : {std::array<std::int64_t, 4>{1500, 1410, 20, 0},
                                            {3001, 770, 33, 1},
                                            {1409, 1540, 16, 0}}) {
+      if (test::kSanitized && padding == 0) continue;
       const auto a =
           Matrix<T>(m, k, padding, [](auto i, auto j) { return small_integer(1, i, j); });
       const auto b = Matrix<T>(n, k, 0, [](auto i, auto j) { return small_integer(2, i, j); });

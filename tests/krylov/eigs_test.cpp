@@ -162,7 +162,7 @@ TEST(Eigs, GoesOnVectorByVectorWhereBlocksOfAFixedMethodBreakDown) {
         Broken{QrMethod::cholqr_wide2, KrylovBasis::monomial, 12, EigenEnd::largest},
         Broken{QrMethod::cgs, KrylovBasis::newton, 4, EigenEnd::largest},
         Broken{QrMethod::mgs, KrylovBasis::lanczos, 20, EigenEnd::smallest}}) {
-    if (test::kSanitized && broken.s == 4) continue;
+    if (test::kSanitized && (broken.s == 4 || broken.method == QrMethod::mgs)) continue;
     EigsOptions options = lanczos_options(6, broken.which, broken.s, 40, broken.basis);
     options.orthogonalization = broken.method;
     options.restarts_max = 60;

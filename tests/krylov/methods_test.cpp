@@ -12,6 +12,7 @@
 #include "strata/krylov.hpp"
 #include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -112,6 +113,7 @@ TEST(KrylovMethods, EigenvaluesGiveATriangleWherePivotsFail) {
 TEST(KrylovMethods, OfEigsAreCarriedOutOrRefused) {
   const SparseMatrix a = test::grid(6, 5, 7);
   for (const std::int64_t s : {1, 5}) {
+    if (test::kSanitized && s == 1) continue;
     std::vector<std::vector<double>> found;
     for (const QrMethod method : qr_methods()) {
       EigsOptions options;

@@ -49,7 +49,7 @@ TEST(QrOfManyColumns, KeepsThePromiseOfOneBlock) {
 }
 
 TEST(QrOfManyColumns, FindsDependentColumnsInAndBetweenBlocks) {
-  Tall v = many_columns(700, 530);
+  Tall v = many_columns(560, 530);
   for (double& x : v.data) x = std::round(std::ldexp(x, 20));
   for (std::int64_t i = 0; i < v.rows; ++i) {
     v(i, 9) = 0;
@@ -60,7 +60,7 @@ TEST(QrOfManyColumns, FindsDependentColumnsInAndBetweenBlocks) {
   const auto got = factored(v, test::plain());
   EXPECT_EQ(got.info.dependent_columns, (std::vector<std::int64_t>{9, 200, 400, 520}));
   EXPECT_EQ(got.info.numerical_rank, 526);
-  expect_promise(v, test::plain(), 526);
+  if (!test::kSanitized) expect_promise(v, test::plain(), 526);
   QrOptions fill = test::plain();
   fill.dependent = DependentColumns::fill;
   expect_promise(v, fill, 526);
@@ -83,8 +83,8 @@ TEST(QrOfManyColumns, HasTheSameBitsOnSeveralDevices) {
 }
 
 TEST(QrOfManyColumns, OfFloatsIsOrthonormalToTheirRounding) {
-  const Tall wide = many_columns(800, 540);
-  const auto v = test::make_matrix<float>(800, 540, [&](auto i, auto j) { return wide(i, j); });
+  const Tall wide = many_columns(560, 540);
+  const auto v = test::make_matrix<float>(560, 540, [&](auto i, auto j) { return wide(i, j); });
   const auto got = factored(v, test::plain());
   EXPECT_TRUE(got.info.ok);
   EXPECT_LE(test::orthogonality_of(got.q, 540), 1e-5 * std::sqrt(540.0));

@@ -60,6 +60,8 @@ void expect_stored_once(const test::Matrix<T>& v, int passes, QrOptions options)
   const std::int64_t bytes = v.rows * v.cols * static_cast<std::int64_t>(sizeof(T));
   for (const auto& [devices, policy] :
        {std::pair("host:1", Policy::opt), std::pair("host:2", Policy::v1)}) {
+    const bool one = devices == std::string("host:1");
+    if (test::kSanitized && one != std::is_same_v<T, float>) continue;
     options.run.devices = devices;
     options.run.device_memory_bytes = kRoomForBoth;
     options.run.policy = policy;
@@ -72,7 +74,7 @@ void expect_stored_once(const test::Matrix<T>& v, int passes, QrOptions options)
     EXPECT_TRUE(info.ok);
     // A V that the devices hold together is solved where it is, which takes the pass behind a
     // shift.
-    const std::int64_t held = kRoomForBoth * (devices == std::string("host:2") ? 2 : 1);
+    const std::int64_t held = kRoomForBoth * (one ? 1 : 2);
     const int more = bytes <= held ? info.shifts : 0;
     EXPECT_EQ(info.passes, passes + more) << devices << " with " << v.cols << " columns";
     EXPECT_EQ(info.measured, options.verify);
@@ -91,8 +93,11 @@ TEST(QrInput, InAPlaceOfItsOwnQIsStoredOnce) {
   for (const std::int64_t columns : {20, 30}) {  // more begin with a sketch
     const bool sketch = columns > 20;
     if (test::kSanitized && !sketch) continue;
-    expect_stored_once(test::with_condition(60000, columns, 1e3, 5), sketch ? 3 : 2, test::plain());
-    expect_stored_once(test::with_condition(60000, columns, 4e11, 5), 3, test::plain());
+    if (!test::kSanitized) {
+      const Tall well = test::with_condition(60000, columns, 1e3, 5);
+      expect_stored_once(well, sketch ? 3 : 2, test::plain());
+      expect_stored_once(test::with_condition(60000, columns, 4e11, 5), 3, test::plain());
+    }
     Tall v = test::with_condition(60000, columns, 1e12, 6);
     for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
     expect_stored_once(v, sketch ? 4 : 3, test::plain());
@@ -126,11 +131,11 @@ TEST(QrInput, WithoutRoomForBothQIsStoredTwice) {
 }
 
 TEST(QrInput, DependentColumnsAndManyOfThem) {
-  Tall v = test::random_tall(700, 530, 5);
+  Tall v = test::random_tall(560, 530, 5);
   for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
   const auto expected = factored(v, test::plain());
   const Tall rows = turned(v);
-  Tall q(700, 530);
+  Tall q(560, 530);
   Tall r(530, 530);
   const QrInfo info = qr(TallInput<double>{rows.view(), true}, q.view(), r.view(), test::plain());
   EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{7}));
@@ -191,6 +196,7 @@ TEST(QrPlan, IsWhatIsExecuted) {
     for (const double condition : {1e3, 1e12, 1e14}) {
       for (const std::int64_t budget : {5 << 20, 64 << 20}) {
         if (test::kSanitized && (condition == 1e12) != (budget == 5 << 20)) continue;
+        if (test::kSanitized && condition == 1e14) continue;
         const Tall v = test::with_condition(rows, columns, condition, 5);
         const QrOptions options = on_two_devices(budget);
         const QrInfo info = factored(v, options).info;
@@ -256,6 +262,7 @@ TEST(QrPlan, WithoutABudgetIsWhatIsExecutedOnCpus) {
 TEST(QrPlan, OfRAloneIsWhatIsExecuted) {
   for (const double condition : {1e12, 1e17}) {
     for (const std::int64_t budget : {3 << 20, 64 << 20}) {
+      if (test::kSanitized && (condition == 1e12) != (budget == 3 << 20)) continue;
       const Tall v = test::with_condition(9001, 40, condition, 5);
       const QrOptions options = on_two_devices(budget);
       Tall r(40, 40);

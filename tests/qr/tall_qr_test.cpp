@@ -86,6 +86,7 @@ TEST_P(TallQrs, AnImplicitQHasTheBitsOfTheOneThatIsStored) {
           if (policy != Policy::opt && (devices != 2 || budget > 6 << 20)) continue;
           if (devices == 3 && budget > 6 << 20) continue;
           if (test::kSanitized && (devices == 1) != (condition < 1e4)) continue;
+          if (test::kSanitized && devices == 2 && policy != Policy::sync) continue;
           TallQr<double> tall({.view = v.view()}, on(text, budget, policy));
           EXPECT_TRUE(executed_as_planned(tall.info().report));
           EXPECT_EQ(tall.info().passes, stored.info.passes - 1 - stored.info.shifts);

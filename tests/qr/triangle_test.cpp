@@ -5,6 +5,7 @@
 #include "tests/qr/factored.hpp"
 #include "tests/qr/procrustes.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -55,7 +56,9 @@ TEST(QrTriangle, IsThatOfColumnsWithinRoundingOfV) {
       {"rank 12 of 20", test::integers_of_rank(500, 20, 12, 70), 2},
       {"a duplicate and zeros", duplicate, 0},
   };
+  test::Thinned thinned(3);
   for (const Case& c : cases) {
+    if (thinned.skips()) continue;
     QrOptions options = test::plain();
     options.dependent = DependentColumns::fill;  // rows stay where they are
     const Triangle<double> got = triangle_of(c.v, options);
@@ -84,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, QrTriangles, ::testing::ValuesIn(test::availa
 
 TEST_P(QrTriangles, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
   // Blocks of 4096 rows, the last one short; one pass and two.
+  test::Thinned thinned(5);
   for (const double condition : {1e12, 1e17}) {
     const Tall v = test::with_condition(20001, 40, condition, 5);
     const Triangle<double> expected = triangle_of(v, on("host:1", 64 << 20));
@@ -95,6 +99,7 @@ TEST_P(QrTriangles, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
       for (const std::int64_t budget : {3 << 20, 64 << 20}) {
         for (const Policy policy : {Policy::sync, Policy::v1, Policy::opt}) {
           if (policy != Policy::opt && devices > 2) continue;
+          if (thinned.skips()) continue;
           const Triangle<double> got = triangle_of(v, on(text, budget, policy));
           EXPECT_TRUE(test::same_bits(got.r.data, expected.r.data)) << text << ' ' << budget;
           EXPECT_EQ(got.info.condition, expected.info.condition);

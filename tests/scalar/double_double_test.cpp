@@ -13,6 +13,7 @@
 
 #include "base/random.hpp"
 #include "scalar/lanes.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -22,7 +23,7 @@ using Many = boost::multiprecision::number<
     boost::multiprecision::et_off>;
 
 constexpr double kUnit = 0x1p-106;  // u²
-constexpr std::uint64_t kCount = 6000;
+constexpr std::uint64_t kCount = test::kSanitized ? 1000 : 6000;
 
 Many many(double x) { return Many(x); }
 Many many(const DoubleDouble& x) { return Many(x.hi) + Many(x.lo); }

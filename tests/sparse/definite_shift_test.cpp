@@ -11,6 +11,7 @@
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/options.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -58,9 +59,11 @@ void expect_good(const SparseMatrix& a, double needed, Element precision) {
 }
 
 TEST(DefiniteShift, OfOrdinarySpectra) {
+  test::Thinned thinned(5);
   for (const Element precision : {Element::fp64, Element::fp32}) {
     for (const std::int64_t n : {16, 40, 70}) {
       for (const double part : {1.0 + 1e-9, 2.0, 30.0}) {
+        if (thinned.skips()) continue;
         SCOPED_TRACE(testing::Message() << to_string(precision) << ' ' << n << ' ' << part);
         const double least = least_eigenvalue(n, n);
         expect_good(laplacian(n, n, part * least), (part - 1) * least, precision);

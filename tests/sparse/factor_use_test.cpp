@@ -208,7 +208,7 @@ TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
 
 /// Arrays of more than one of the pieces in which they are looked at.
 TEST(SparseFactorUse, OfALargeMatrixEveryPieceIsLookedAt) {
-  constexpr std::int64_t kSide = 300;
+  constexpr std::int64_t kSide = 200;
   std::vector<std::int64_t> row;
   std::vector<std::int64_t> col;
   std::vector<double> value;

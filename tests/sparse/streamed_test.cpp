@@ -89,6 +89,7 @@ TEST(StreamedSolves, AreTheHostsInAnyBudget) {
   whole.factor(a, 0.5);
   std::int64_t parts = 0;
   std::int64_t passes = 0;  // of solves that take more than one
+  test::Thinned thinned(5);
   for (const double share : {1.0, 0.5, 0.25, 0.1}) {
     if (test::kSanitized && share != 1 && share != 0.1) continue;
     const auto budget = static_cast<std::int64_t>(share * static_cast<double>(factor_bytes(whole)));
@@ -103,6 +104,7 @@ TEST(StreamedSolves, AreTheHostsInAnyBudget) {
       if (test::kSanitized && columns == 1) continue;
       const std::vector<double> b = right_hand_sides(n, columns);
       for (const Sweep sweep : kSweeps) {
+        if (thinned.skips()) continue;
         std::vector<double> x = b;
         ASSERT_TRUE(factor.solve_streamed(view_of(x, n), sweep.forward, sweep.backward));
         EXPECT_LT(distance(x, by_the_host<double>(factor, b, n, sweep)), 1e-12) << share;
@@ -138,7 +140,7 @@ TEST(StreamedSolves, AreTheHostsInAnyBudget) {
     }
   }
   EXPECT_GT(parts, 20) << "columns of updates of fronts that were cut";
-  EXPECT_GT(passes, 3);
+  EXPECT_GT(passes, test::kSanitized ? 0 : 3);
 }
 
 /// Ranges of whatever size, down to single supernodes and parts of them, in their smallest budget
