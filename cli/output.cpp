@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -208,12 +209,14 @@ std::string counted(std::int64_t count, std::string_view noun) {
 
 double rounded_up(double value, int digits) {
   if (!(value > 0) || !std::isfinite(value)) return value;
+  // Near the ends of the range a decimal number is 0 or infinite, which std::stod throws for.
+  const auto number_of = [](const std::string& text) { return std::strtod(text.c_str(), nullptr); };
   const std::string text = fmt::format("{:.{}e}", value, digits - 1);
-  const double nearest = std::stod(text);
+  const double nearest = number_of(text);
   if (nearest >= value) return nearest;
   const int exponent = std::stoi(text.substr(text.find('e') + 1));
-  const double step = std::stod(fmt::format("1e{}", exponent - digits + 1));
-  return std::stod(fmt::format("{:.{}e}", nearest + step, digits - 1));
+  const double step = number_of(fmt::format("1e{}", exponent - digits + 1));
+  return number_of(fmt::format("{:.{}e}", nearest + step, digits - 1));
 }
 
 void print_traffic(const RunReport& report, bool ran) {
