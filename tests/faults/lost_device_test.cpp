@@ -61,7 +61,7 @@ class LostDevice : public ::testing::Test {
     const auto expected = call();
     for (int d = 0; d < kDevices; ++d) {
       int deaths = 0;
-      for (std::int64_t k = 1;; k += kSanitized ? k + 1 : k / 4 + 1) {
+      for (std::int64_t k = 1;; k += k / (kSanitized ? 2 : 4) + 1) {
         backend().set({.dying_device = d, .dies_at = k});
         bool died = false;
         try {

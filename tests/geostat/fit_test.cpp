@@ -153,7 +153,6 @@ TEST_F(SimulatedField, GivenStartAndBoundsAreKept) {
 
 TEST_F(SimulatedField, StopsAtTheLimit) {
   FitOptions options = host_fit(Mean::constant);
-  options.smoothness = 0.5;
   options.max_evaluations = 8;
   const FitResult result = fit(points, values, options);
   EXPECT_FALSE(result.converged);
