@@ -12,10 +12,10 @@
 // for Least Squares Problems, 1996, 6.6). R of the normal equations has a c of κ²·2^-100. Where
 // that is no contraction, or where columns seem to depend on others, R is that of qr_r(), in
 // double-double, whose columns are orthonormal to rounding far beyond κ = 1e16, and which knows the
-// rank that qr() tells, and where that was rounded to doubles R is made once more of the Gram
-// matrix of A·R⁻¹. Where its R is not good enough either, and for more columns than a kernel holds,
-// a copy of A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as that goes.
-// If nothing is known of its error then, an x of fewer columns that leaves less takes its place
+// rank that qr() tells. Where that has too few digits R is made once more of the Gram matrix of
+// A·R⁻¹. Where its R is not good enough either, and for more columns than a kernel holds, a copy of
+// A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as that goes. If
+// nothing is known of its error then, an x of fewer columns that leaves less takes its place
 // (truncated_solution.hpp). The residual is that of x as it is written, from G where G tells it,
 // else summed once more.
 
