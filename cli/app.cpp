@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
+#include <set>
 #include <string_view>
 
 #include "base/bytes.hpp"
@@ -120,6 +122,28 @@ std::string first_given(const std::vector<Option>& options) {
   const auto given = std::find_if(options.begin(), options.end(),
                                   [](const Option& option) { return option.given(); });
   return given == options.end() ? "" : given->name();
+}
+
+Element element_named(const std::string& name) {
+  for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
+    if (name == to_string(element)) return element;
+  return Element::fp64;
+}
+
+std::vector<std::string> storage_directories(const std::vector<std::string>& names) {
+  std::set<std::filesystem::path> places;
+  for (const std::string& name : names) {
+    require(!name.empty(), ErrorKind::misuse, "options", "--storage: a directory has no name");
+    std::error_code error;
+    // What does not exist yet stays relative in a canonical path.
+    std::filesystem::path place = std::filesystem::absolute(name, error);
+    if (!error) place = std::filesystem::weakly_canonical(place, error);
+    if (error) place = std::filesystem::path(name).lexically_normal();
+    if (!place.has_filename()) place = place.parent_path();
+    require(places.insert(place).second, ErrorKind::misuse, "options",
+            "--storage: '{}' is a directory that is named twice", name);
+  }
+  return names;
 }
 
 void refuse_given(const std::vector<Option>& options, const std::string& what) {

@@ -96,6 +96,13 @@ void add_plan_sparse(Command& plan, CommonOptions& common, Run& run);
 [[nodiscard]] Check positive_number();
 [[nodiscard]] Check nonnegative_number();
 
+/// "fp32", "complex128", "complex64"; else fp64.
+[[nodiscard]] Element element_named(const std::string& name);
+
+/// The directories of --storage. Throws Error{misuse} for an empty name, or one directory twice,
+/// however it is spelled.
+[[nodiscard]] std::vector<std::string> storage_directories(const std::vector<std::string>& names);
+
 /// What the help of a verb ends with: commands that use it.
 void add_examples(Command& verb, const std::vector<std::string>& commands);
 

@@ -8,6 +8,7 @@
 #include <complex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "strata/io.hpp"
 
@@ -100,6 +101,6 @@ struct CommonOptions;
 struct FactorArguments;
 /// strata logdet of a Hermitian matrix of complex numbers; the exit status.
 int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
-                     const CommonOptions& common);
+                     const std::vector<std::string>& storage, const CommonOptions& common);
 
 }  // namespace strata::cli

@@ -64,7 +64,7 @@ void print_determinant(const LogDeterminant& d) {
 }  // namespace
 
 int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
-                     const CommonOptions& common) {
+                     const std::vector<std::string>& storage, const CommonOptions& common) {
   std::vector<Option> of_sparse = arguments.added;
   std::erase_if(of_sparse, [](const Option& o) { return o.name() == "--precision"; });
   refuse_given(of_sparse, fmt::format("is an option of sparse matrices, and {} is of complex "
@@ -72,7 +72,9 @@ int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
                                       file.path()));
   const GivenTriangles given =
       check_symmetric(file, arguments.triangle) ? GivenTriangles::both : GivenTriangles::lower;
-  const LogDeterminant d = determinant_of(file, arguments, common.to_options(), given);
+  Options options = common.to_options();
+  options.storage.directories = storage_directories(storage);
+  const LogDeterminant d = determinant_of(file, arguments, options, given);
   Json object = to_json(d.run);
   object["factor"] = to_json(d.factor);
   object["precision"] = to_string(d.precision);

@@ -31,8 +31,15 @@ Json json_of(const Determinant& det, bool complex) {
 }
 
 /// "a negative determinant", "a determinant of phase 0.3".
-std::string described(const Determinant& det, bool complex) {
-  if (complex) return fmt::format("a determinant of phase {:.6g}", std::arg(det.phase));
+/// What bounds the error of the logarithm bounds that of the phase, too: log1p of a matrix that is
+/// small has imaginary parts no larger than the bound of its real ones.
+std::string described(const Determinant& det, double error, bool complex) {
+  if (complex && !(error < 1)) return "a determinant whose phase is not known";
+  if (complex) {
+    const int digits = std::clamp(static_cast<int>(std::floor(-std::log10(error))), 0, 6);
+    return fmt::format("a determinant of phase {:.{}f} ± {:.1e}", std::arg(det.phase), digits,
+                       rounded_up(error + std::pow(10.0, -digits) / 2));
+  }
   return det.sign < 0 ? "a negative determinant" : "a positive determinant";
 }
 
@@ -44,7 +51,7 @@ Json json_of_mixed(const GeneralSolveResult& result) {
           {"fallback", result.fallback.empty() ? Json(nullptr) : Json(result.fallback)}};
 }
 
-void print_mixed(const GeneralSolveResult& result, const GeneralSystem& system) {
+void print_mixed_precision(const GeneralSolveResult& result, const GeneralSystem& system) {
   if (!is_mixed(system)) return;
   const std::string_view precision = to_string(result.factor_precision);
   if (!result.fallback.empty()) {
@@ -64,7 +71,7 @@ void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) 
              counted(system.rhs.cols(), "right-hand side"), to_string(c.precision),
              fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
   fmt::print("  method            LU: {}\n", system.why);
-  print_mixed(result, system);
+  print_mixed_precision(result, system);
   print_certificate(c, kRowsAndColumns);
   fmt::print("  growth            {:.3g} of elements in elimination\n", result.info.growth);
   print_lu_determinant(result.info.determinant, result.log_determinant_error,
@@ -140,22 +147,24 @@ Json json_of_outcome(const LuInfo& info, bool complex) {
 void print_lu_determinant(const Determinant& det, double error, bool complex) {
   if (std::isfinite(error)) {
     fmt::print("  log determinant   {:.15g} ± {:.1e}, of {}\n", det.log(), rounded_up(error),
-               described(det, complex));
+               described(det, error, complex));
   } else if (std::isnan(error)) {
     fmt::print("  log determinant   {:.15g}, of {}; its error is unknown\n", det.log(),
-               described(det, complex));
+               described(det, error, complex));
   } else {
     fmt::print("  log determinant   {:.15g}, of which not a digit is known, nor its {}\n",
                det.log(), complex ? "phase" : "sign");
   }
 }
 
-std::string why_no_factor(const LuInfo& info, const std::string& path, Element precision) {
+std::string why_no_factor(const LuInfo& info, const std::string& path, Element precision,
+                          bool transposed) {
+  const std::string_view line = transposed ? "row" : "column";
   if (info.not_finite >= 0)
-    return fmt::format("{}: elimination leaves the range of {} in column {}, counted from 0", path,
-                       to_string(precision), info.not_finite);
-  return fmt::format("{}: the matrix is singular: the pivot of column {} is zero, counted from 0",
-                     path, info.zero_pivot);
+    return fmt::format("{}: elimination leaves the range of {} in {} {}, counted from 0", path,
+                       to_string(precision), line, info.not_finite);
+  return fmt::format("{}: the matrix is singular: the pivot of {} {} is zero, counted from 0", path,
+                     line, info.zero_pivot);
 }
 
 int run_general_solve(const GeneralSystem& system, const CommonOptions& common,

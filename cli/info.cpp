@@ -17,6 +17,7 @@ struct InfoArguments {
   bool calibrate = false;
   std::string output;
   std::vector<std::int64_t> tiles;
+  std::vector<std::string> storage;
 };
 
 /// The elements for which a backend has each operation, as text, in the order of its table.
@@ -135,7 +136,9 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
     tiles = gpu ? std::vector<std::int64_t>{512, 1024, 2048}
                 : std::vector<std::int64_t>{64, 128, 256, 512};
   }
-  const Machine machine = calibrate(options, tiles);
+  Machine machine = calibrate(options, tiles);
+  std::string how;
+  if (!arguments.storage.empty()) machine.storage = calibrate_storage(arguments.storage, &how);
   begin_output();
   if (!arguments.output.empty()) write_machine(arguments.output, machine);
   const DeviceModel& d = machine.devices.at(0);
@@ -144,18 +147,28 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   Json kernels = Json::array();
   for (const KernelRate& k : d.kernels)
     kernels.push_back({{"operation", k.operation}, {"flops", k.flops}, {"seconds", k.seconds}});
-  const Json object = {
-      {"devices", common.devices},
-      {"flops_per_second", d.rate(Element::fp64)},
-      {"device_flops_per_second", rates},
-      {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
-      {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
-      {"device_to_device_bytes_per_second", machine.device_to_device.bytes_per_second},
-      {"staging_bytes_per_second", d.staging.bytes_per_second},
-      {"pinning_bytes_per_second", machine.pinning_bytes_per_second},
-      {"kernels", kernels}};
+  Json object = {{"devices", common.devices},
+                 {"flops_per_second", d.rate(Element::fp64)},
+                 {"device_flops_per_second", rates},
+                 {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
+                 {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
+                 {"device_to_device_bytes_per_second", machine.device_to_device.bytes_per_second},
+                 {"staging_bytes_per_second", d.staging.bytes_per_second},
+                 {"pinning_bytes_per_second", machine.pinning_bytes_per_second},
+                 {"kernels", kernels}};
+  if (machine.storage) {
+    object["storage_read_bytes_per_second"] = machine.storage->read.bytes_per_second;
+    object["storage_write_bytes_per_second"] = machine.storage->write.bytes_per_second;
+    object["storage_io"] = how;
+  }
   return finish(common, {}, object, [&] {
     print_rates(machine);
+    if (machine.storage) {
+      const StorageModel& storage = *machine.storage;
+      fmt::print("storage: read {:.2f} GB/s, {:.0f} us; written {:.2f} GB/s, {:.0f} us\n  {}\n",
+                 storage.read.bytes_per_second / 1e9, 1e6 * storage.read.latency_seconds,
+                 storage.write.bytes_per_second / 1e9, 1e6 * storage.write.latency_seconds, how);
+    }
     if (!arguments.output.empty()) fmt::print("rates written to {}\n", arguments.output);
   });
 }
@@ -196,6 +209,9 @@ void add_info(Command& app, CommonOptions& common, Run& run) {
       .needs(calibrate);
   verb.add_list("--tiles", arguments->tiles, "tile orders to measure, separated by commas")
       .check(positive_number())
+      .needs(calibrate);
+  verb.add_list("--storage", arguments->storage,
+                "measure files in these directories, separated by commas, too")
       .needs(calibrate);
   verb.callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_info(*arguments, common); };

@@ -151,7 +151,7 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
                rounded_up(info.scaled_residual, 3), info.rows_apart);
   fmt::print("  cycles            {}\n  vectors           {}\n", info.restarts, info.iterations);
   if (info.factorizations > 0)
-    fmt::print("  factorizations    {}, of these failed {}; condition up to {:.1e}\n",
+    fmt::print("  factorizations    {}, of these failed {}; estimated condition up to {:.1e}\n",
                info.factorizations, info.failed_cholesky, info.condition_max);
   print_halo(info.halo);
   print_decisions(info.decisions);

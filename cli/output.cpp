@@ -198,6 +198,7 @@ Json to_json(const RunReport& report) {
               {"host_bytes", report.host_bytes},
               {"traffic", traffic_json(report.traffic)},
               {"planned_traffic", planned}};
+  if (!report.storage.empty()) object["storage_io"] = report.storage;
   if (report.mixed) object["mixed"] = to_json(*report.mixed);
   if (report.predicted_seconds) object["predicted_seconds"] = *report.predicted_seconds;
   return object;
@@ -233,12 +234,15 @@ void print_traffic(const RunReport& report, bool ran) {
   row("host to device", planned.host_to_device_bytes, measured.host_to_device_bytes);
   row("device to host", planned.device_to_host_bytes, measured.device_to_host_bytes);
   row("device to device", planned.device_to_device_bytes, measured.device_to_device_bytes);
+  row("storage to host", planned.storage_read_bytes, measured.storage_read_bytes);
+  row("host to storage", planned.storage_write_bytes, measured.storage_write_bytes);
   row("total", planned.total(), measured.total());
   const double ratio = planned.floor_bytes > 0 ? static_cast<double>(planned.total()) /
                                                      static_cast<double>(planned.floor_bytes)
                                                : 0;
   fmt::print("  {:18}{:>14}   bytes over the floor: {:.2f}\n", "floor",
              format_bytes(planned.floor_bytes), ratio);
+  if (!report.storage.empty()) fmt::print("  {:18}{}\n", "storage", report.storage);
   if (report.pinned_bytes > 0) {
     fmt::print("  {:18}{:>14}   of host memory, in {:.3g} s\n", "pinned",
                format_bytes(report.pinned_bytes), report.pinning_seconds);

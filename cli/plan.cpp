@@ -20,6 +20,7 @@ struct PlanArguments {
   std::int64_t n = 0;
   std::string precision = "fp64";
   bool generated = false;
+  std::vector<std::string> storage;
 };
 
 /// A dense factorization that can be planned.
@@ -53,6 +54,8 @@ Machine emulated_machine(const std::string& devices, const Options& options) {
   require(options.device_memory_bytes > 0, ErrorKind::misuse, "devices",
           "'{}' needs --device-memory", devices);
   Machine machine = Machine::emulated(number, options.device_memory_bytes);
+  require(!options.storage.used() || options.host_memory_bytes > 0, ErrorKind::misuse, "devices",
+          "'{}' beside storage needs --host-memory", devices);
   if (options.host_memory_bytes == 0)
     machine.host_memory_bytes = std::numeric_limits<std::int64_t>::max();
   return machine;
@@ -77,14 +80,9 @@ void print_plan(const RunReport& report, const DensePlan& what, bool measured_ra
   fmt::print("  {:18}{:>12.3g} s\n", "planning took", report.plan_seconds);
 }
 
-Element element_named(const std::string& name) {
-  for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
-    if (name == to_string(element)) return element;
-  return Element::fp64;
-}
-
 int run_plan(const PlanArguments& arguments, const DensePlan& what, const CommonOptions& common) {
-  const Options options = common.to_options();
+  Options options = common.to_options();
+  options.storage.directories = storage_directories(arguments.storage);
   check_outputs(common, {}, {common.rates});
   const Element element = element_named(arguments.precision);
   const RunReport report = what.simulate(arguments, machine_of(common, options), options, element);
@@ -189,6 +187,10 @@ void add_dense_plan(Command& algorithm, const DensePlan& what, CommonOptions& co
   algorithm.add_option("--n", arguments->n, "order of the matrix")
       .required()
       .check(nonnegative_number());
+  algorithm.add_list(
+      "--storage", arguments->storage,
+      "of a factor that rests in files: directories, separated by commas, which need "
+      "not exist; a disk each, unless --rates knows");
   algorithm.callback([&run, &common, &what, arguments] {
     run = [&common, &what, arguments] { return run_plan(*arguments, what, common); };
   });
@@ -228,6 +230,7 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
     if (emulated || options.compute_queues > 0) measured.compute_queues = device.compute_queues;
     device = std::move(measured);
   }
+  if (options.storage.used()) add_storage(machine, options);
   return machine;
 }
 

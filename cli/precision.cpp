@@ -83,6 +83,9 @@ void PrecisionArguments::add_to(Command& app) {
                  "of the points in the covariance: none, hilbert, kd or coarse (default: kd with "
                  "--accuracy, or coarse where that is predicted to be faster; else none)")
       .check(one_of({"none", "hilbert", "kd", "coarse"}));
+  app.add_list("--storage", storage,
+               "directories, separated by commas, best on as many disks, in whose files the factor "
+               "rests where host memory (--host-memory) does not hold it; gone with the command");
 }
 
 void PrecisionArguments::add_probes_to(Command& app, bool certificate) {
@@ -111,6 +114,7 @@ Options PrecisionArguments::to_options(const CommonOptions& common) const {
   mixed.keep_all = keep_all;
   mixed.guard = !no_guard;
   check_mixed_precision(mixed);
+  options.storage.directories = storage_directories(storage);
   if (!order.empty()) options.order = parse_point_order(order);
   options.probing = {no_certificate ? 0 : probes, common.seed};
   return options;

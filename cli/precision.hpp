@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/app.hpp"
 
@@ -16,6 +17,7 @@ struct PrecisionArguments {
   std::string product = "target";
   std::string precisions = "fp64,fp32,fp16,fp8";
   std::string order;
+  std::vector<std::string> storage;
   bool keep_all = false;
   bool no_guard = false;
   int probes = 32;

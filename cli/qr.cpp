@@ -91,6 +91,13 @@ std::string orthogonality_of(const QrInfo& info) {
                      info.measured ? "measured" : "bound");
 }
 
+/// A bound; where there is none, that is said.
+std::string condition_of(double condition, int digits) {
+  return std::isfinite(condition)
+             ? fmt::format("{:.{}e}", rounded_up(condition, digits + 1), digits)
+             : "not known";
+}
+
 /// What auto could not make is not written; what other methods lose is theirs.
 bool writes_result(const QrInfo& info) { return info.ok || info.method != QrMethod::automatic; }
 
@@ -103,7 +110,7 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
   if (!a.r_only) fmt::print("  orthogonality     {}\n", orthogonality_of(info));
   if (!std::isnan(info.residual))
     fmt::print("  residual          {:.2e} of each column at most\n", rounded_up(info.residual, 3));
-  fmt::print("  condition         {:.2e}\n  rank              {}\n", rounded_up(info.condition, 3),
+  fmt::print("  condition         {}\n  rank              {}\n", condition_of(info.condition, 2),
              info.rank);
   if (info.numerical_rank < info.rank)
     fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
@@ -190,9 +197,8 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   ReportData data;
   data.title = fmt::format("QR of a {} by {} matrix", m, n);
   data.subtitle = fmt::format("{}, by {}", a.matrix, to_string(info.method));
-  data.figures = {
-      {"Condition", fmt::format("{:.1e}", rounded_up(info.condition)), "", "of unit columns"},
-      {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", n)}};
+  data.figures = {{"Condition", condition_of(info.condition, 1), "", "of unit columns"},
+                  {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", n)}};
   if (!a.r_only)
     data.figures.insert(data.figures.begin(), {"‖I − QᵀQ‖", orthogonality_of(info), "", ""});
   data.qr_steps = info.steps;
@@ -211,7 +217,10 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
              "orthogonality {:.1e}{}, {}{}\n",
              to_string(info.method), rounded_up(info.orthogonality), residual,
              counted(info.failed_cholesky, "failed pivot"),
-             info.method == QrMethod::automatic ? "" : "; --method auto may");
+             info.method == QrMethod::automatic ? ""
+             : info.rescaled && info.orthogonality < info.residual
+                 ? "; elements of R are at the lower end of the range: scale V"
+                 : "; --method auto may");
   return kNumbersSaidNo;
 }
 
@@ -247,7 +256,7 @@ void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMat
   const std::int64_t cols = x.rows;
   fmt::print("{} from {} with {}\n", counted(cols, "unknown"), counted(rows, "equation"),
              fmt::join(info.report.devices, ", "));
-  fmt::print("  condition         {:.2e}\n  rank              {}\n", rounded_up(info.condition, 3),
+  fmt::print("  condition         {}\n  rank              {}\n", condition_of(info.condition, 2),
              info.rank);
   if (!info.dependent_columns.empty())
     fmt::print("  dependent columns {} (counted from 0; coefficients 0)\n",
@@ -301,9 +310,8 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   ReportData data;
   data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols(), a.rows());
   data.subtitle = fmt::format("{} with {}", arguments.matrix, arguments.rhs);
-  data.figures = {
-      {"Condition", fmt::format("{:.1e}", rounded_up(info.condition)), "", "of unit columns"},
-      {"Error bound", fmt::format("{:.1e}", rounded_up(info.error_bound)), "", ""}};
+  data.figures = {{"Condition", condition_of(info.condition, 1), "", "of unit columns"},
+                  {"Error bound", fmt::format("{:.1e}", rounded_up(info.error_bound)), "", ""}};
   data.run = info.report;
   begin_output();
   if (!arguments.output.empty())

@@ -13,6 +13,7 @@
 
 #include "base/check.hpp"
 #include "cli/app.hpp"
+#include "cli/cholesky_factor.hpp"
 #include "cli/dense_system.hpp"
 #include "cli/general_solve.hpp"
 #include "cli/krylov.hpp"
@@ -28,6 +29,8 @@ struct SolveArguments {
   std::string precision = "auto";
   std::string method = "auto";
   GmresArguments gmres;
+  std::vector<std::string> storage;  // directories
+  std::vector<Option> of_dense;
   std::vector<Option> of_sparse;  // options of sparse matrices and their factors
   std::vector<Option> condition;  // one of them
 };
@@ -40,8 +43,8 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
              fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
   fmt::print("  method            Cholesky\n");
   print_certificate(c);
-  fmt::print("  log determinant   {:.15g}\n  refinement steps  {}\n", c.factor.log_determinant,
-             c.refinement_steps);
+  fmt::print("  log determinant   {:.15g}{}\n  refinement steps  {}\n", c.factor.log_determinant,
+             text_of_error(result.log_determinant_error), c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",
              factor.seconds, factor.seconds > 0 ? factor.flops / factor.seconds / 1e9 : 0,
              c.seconds);
@@ -51,6 +54,10 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
 
 int solve_by_lu(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
                 const CommonOptions& common, const Options& options, std::string why) {
+  require(!options.storage.used(), ErrorKind::numerical, "solve",
+          "{}: LU in storage is made by 'strata factor {} -o DIR --storage …', for 'strata solve "
+          "DIR'",
+          why, matrix.path());
   return run_general_solve({matrix, rhs, arguments.factor.triangle, arguments.precision,
                             arguments.system.output, std::move(why)},
                            common, options);
@@ -100,6 +107,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   object["certificate"] = to_json(certificate);
   if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
   object["solve"] = to_json(result.solve);
+  object["log_determinant_error"] = number(result.log_determinant_error);
   const bool singular = numerically_singular(certificate.scaled_condition, certificate.precision);
   object["numerically_singular"] = singular;
   const SolutionCheck check{certificate, b.rows, singular, false};
@@ -169,6 +177,8 @@ int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& argume
                                            factor.matrix));
   refuse_given(common.of_dense_factors,
                fmt::format("is an option of dense matrices, and {} is sparse", factor.matrix));
+  refuse_given(arguments.of_dense,
+               fmt::format("is an option of dense matrices, and {} is sparse", factor.matrix));
   require(file || arguments.precision == "auto", ErrorKind::misuse, "options",
           "--precision {} says how a matrix is factored, and '{}' is a factor", arguments.precision,
           factor.matrix);
@@ -178,22 +188,24 @@ int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& argume
   return run_sparse_solve(std::move(file), arguments.system, factor, common);
 }
 
-int solve_by_saved_lu(const SolveArguments& arguments, const CommonOptions& common) {
+/// By a factor of a dense matrix.
+int solve_by_saved(const SolveArguments& arguments, const CommonOptions& common, bool by_lu) {
   const std::string& path = arguments.factor.matrix;
+  const std::string factor = by_lu ? "a factor by LU" : "a factor by Cholesky of a dense matrix";
   require(arguments.precision == "auto", ErrorKind::misuse, "options",
           "--precision {} says how a matrix is factored, and '{}' is a factor", arguments.precision,
           path);
-  require(arguments.method != "cholesky", ErrorKind::misuse, "options",
-          "--method cholesky: '{}' is a factor by LU", path);
+  require(arguments.method == "auto" || arguments.method == (by_lu ? "lu" : "cholesky"),
+          ErrorKind::misuse, "options", "--method {}: '{}' is {}", arguments.method, path, factor);
   refuse_given(arguments.factor.added,
-               fmt::format("is an option of sparse matrices, and '{}' is a factor by LU", path));
+               fmt::format("is an option of sparse matrices, and '{}' is {}", path, factor));
   refuse_given(arguments.condition,
-               fmt::format("is an option of sparse factors, and '{}' is one by LU", path));
+               fmt::format("is an option of sparse factors, and '{}' is {}", path, factor));
   require(!arguments.system.matrix.empty() || arguments.factor.triangle.empty(), ErrorKind::misuse,
           "options", "--triangle is of a matrix, and '{}' is a factor", path);
-  return run_saved_solve({path, arguments.system.rhs, arguments.system.output,
-                          arguments.system.matrix, arguments.factor.triangle},
-                         common);
+  const SavedSolve system{path, arguments.system.rhs, arguments.system.output,
+                          arguments.system.matrix, arguments.factor.triangle};
+  return by_lu ? run_saved_solve(system, common) : run_saved_cholesky_solve(system, common);
 }
 
 /// What the first file is decides: a factor, a sparse matrix or a dense one.
@@ -201,9 +213,13 @@ int solve_by_factors(const SolveArguments& arguments, const CommonOptions& commo
                      const Options& options) {
   const std::string& path = arguments.factor.matrix;
   refuse_given(arguments.gmres.block.options, "is an option of --method gmres");
-  if (arguments.factor.is_saved())
-    return GeneralFactor::is_at(path) ? solve_by_saved_lu(arguments, common)
-                                      : solve_sparse(std::nullopt, arguments, common);
+  if (arguments.factor.is_saved()) require_no_part_of_a_factor(path);
+  if (arguments.factor.is_saved()) {
+    refuse_given(arguments.of_dense, fmt::format("is of a matrix, and '{}' is a factor", path));
+    const bool by_lu = GeneralFactor::is_at(path);
+    return by_lu || CholeskyFactor::is_at(path) ? solve_by_saved(arguments, common, by_lu)
+                                                : solve_sparse(std::nullopt, arguments, common);
+  }
   if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
   std::optional<MatrixMarket> entries = read_entries(path, arguments.factor.triangle);
   if (entries->is_array || entries->is_complex) {
@@ -217,7 +233,8 @@ int solve_by_factors(const SolveArguments& arguments, const CommonOptions& commo
 }
 
 int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
-  const Options options = common.to_options();
+  Options options = common.to_options();
+  options.storage.directories = storage_directories(arguments.storage);
   const SparseSystem& system = arguments.system;
   require(is_called(system.output, ".npy") || is_called(system.output, ".mtx"), ErrorKind::misuse,
           "solve", "--output '{}': the solution is a file called .npy or .mtx (or these with .gz)",
@@ -226,8 +243,9 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   inputs.insert(inputs.end(), {system.rhs, system.matrix, common.rates});
   check_outputs(common, {{"--output", system.output}}, inputs);
   if (arguments.method != "gmres") return solve_by_factors(arguments, common, options);
-  for (const auto& options : {arguments.of_sparse, common.of_factors, common.of_dense_factors})
-    refuse_given(options, "is an option of --method cholesky and lu");
+  for (const auto& of_factors :
+       {arguments.of_sparse, arguments.of_dense, common.of_factors, common.of_dense_factors})
+    refuse_given(of_factors, "is an option of --method cholesky and lu");
   require_not_mixed(arguments, "not of --method gmres");
   GmresArguments gmres = arguments.gmres;
   gmres.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
@@ -282,6 +300,11 @@ void add_solve(Command& app, CommonOptions& common, Run& run) {
                   "cholesky, and lu for a dense A that is not symmetric positive definite")
       .check(one_of({"auto", "cholesky", "lu", "gmres"}))
       .capture_default_str();
+  arguments->of_dense.push_back(verb.add_list(
+      "--storage", arguments->storage,
+      "of a dense symmetric positive definite A: directories, separated by commas, best on as many "
+      "disks, in whose files the factor rests where host memory (--host-memory) does not hold it; "
+      "gone with the command"));
   add_sparse_options(verb, *arguments);
   arguments->gmres.add_to(verb);
   verb.callback([&run, &common, arguments] {

@@ -115,6 +115,12 @@ struct FactorQuality {
 [[nodiscard]] FactorQuality quality_of(const SparseFactorization& f, bool errors);
 /// Fields scaled_condition and numerically_singular.
 void add_to_json(const FactorQuality& quality, Json& object);
+/// The files that a verb reads which takes a matrix or a factor.
+[[nodiscard]] std::vector<std::string> inputs_of(const FactorArguments& a,
+                                                 const CommonOptions& common);
+/// How far results are off at most; `kind` is absolute or relative.
+void print_error(const char* kind, double error);
+
 /// How the matrix is scaled that the condition is of.
 inline constexpr const char* kUnitDiagonal = "to a unit diagonal";
 inline constexpr const char* kRowsAndColumns = "by rows and columns";
@@ -162,6 +168,8 @@ struct SolutionCheck {
   const char* scaled = kUnitDiagonal;
 };
 int report_solution(const SolutionCheck& check);
+/// What a solution in this precision of n unknowns is to stay within.
+[[nodiscard]] double backward_error_promised(Element precision, std::int64_t n);
 /// Field `ok` of `certificate`: whether it is what was promised; and `why`, where it is not.
 void add_to_json(const SolutionCheck& check, Json& object);
 int report_out_of_range(Element precision);

@@ -1,5 +1,5 @@
-// strata factor A -o DIR, strata logdet A and strata variances A: the Cholesky factor of a sparse
-// symmetric matrix and what follows from it. What they share with strata solve is here, too.
+// strata logdet A and strata variances A: what follows from the Cholesky factor of a sparse
+// symmetric matrix. What they share with strata factor and strata solve is here, too.
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "cli/cholesky_factor.hpp"
 #include "cli/dense_file.hpp"
 #include "cli/general_solve.hpp"
 #include "cli/krylov.hpp"
@@ -24,13 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct FactorVerbArguments {
-  FactorArguments factor;
-  std::string output;
-  std::string method = "auto";
-  bool condition = false;
-  std::vector<Option> of_sparse;  // what LU has no use for
-};
+constexpr const char* kOfHermitian = "is an option of matrices of complex numbers";
 
 struct VariancesArguments {
   FactorArguments factor;
@@ -38,124 +33,36 @@ struct VariancesArguments {
   bool selected = false;
 };
 
-std::vector<std::string> inputs_of(const FactorArguments& a, const CommonOptions& common) {
-  std::vector<std::string> inputs = a.inputs();
-  inputs.push_back(common.rates);
-  return inputs;
-}
+struct LogdetArguments : FactorArguments {
+  std::vector<std::string> storage;  // directories
+  std::vector<Option> of_dense;
+};
 
-/// A directory that is there already, or that can be made.
-void check_directory(const CommonOptions& common, std::string directory,
-                     const std::vector<std::string>& inputs) {
-  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  if (fs::is_directory(directory))
-    return check_outputs(
-        common, {{"--output", directory + "/analysis"}, {"--output", directory + "/factor"}},
-        inputs);
-  require(!fs::exists(directory), ErrorKind::storage, "cli",
-          "--output: '{}' is a file, and the factor goes into a directory", directory);
-  check_outputs(common, {{"--output", directory}}, inputs);
-}
-
-/// How far results are off at most; `kind` is absolute or relative.
-void print_error(const char* kind, double error) {
-  if (std::isnan(error))
-    return fmt::print("  error             unknown: what is lost in a factor takes A to tell\n");
-  if (std::isinf(error)) return fmt::print("  error             not a digit is known\n");
-  fmt::print("  error             at most about {:.1e} ({})\n", rounded_up(error), kind);
-}
-
-/// Why A is factored by LU; nothing: it is not.
-std::optional<std::string> why_lu(const FactorVerbArguments& a, const MatrixFile& file) {
-  if (a.method == "lu") return "as asked for";
-  if (file.is_complex()) return fmt::format("{} is of complex numbers", file.path());
-  try {
-    (void)check_symmetric(file, a.factor.triangle);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::numerical) throw;
-    if (a.factor.triangle.empty() && holds_one_triangle(file))
-      fail(ErrorKind::numerical, "factor", "{}, --method lu as it is", error.what());
-    return error.what();
-  }
-  return std::nullopt;
-}
-
-/// The exit status where A is dense and factored by LU; nothing: it is for Cholesky. `failed`: why
-/// that failed.
-std::optional<int> factor_by_lu(const FactorVerbArguments& a, const CommonOptions& common,
-                                const std::string& failed = {}) {
-  if (a.method == "cholesky") return std::nullopt;
-  std::optional<MatrixFile> file;
-  if (is_called(a.factor.matrix, ".mtx")) {
-    const MatrixMarket entries = read_entries(a.factor.matrix, a.factor.triangle);
-    const bool dense = entries.is_array || entries.is_complex;
-    require(dense || a.method != "lu", ErrorKind::misuse, "options",
-            "--method lu is for dense matrices, and '{}' is sparse", a.factor.matrix);
-    if (dense) file.emplace(a.factor.matrix, entries);
-  } else {
-    file.emplace(a.factor.matrix);
-  }
-  if (!file) return std::nullopt;
-  require_square(*file);
-  const std::optional<std::string> why = failed.empty() ? why_lu(a, *file) : failed;
-  if (!why) return std::nullopt;
-  refuse_given(a.of_sparse, fmt::format("is an option of sparse matrices, and {} is factored by LU",
-                                        a.factor.matrix));
-  return run_general_factor(*file, {a.output, a.factor.triangle, a.factor.precision, *why}, common);
-}
-
-int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
-  require(!a.factor.is_saved(), ErrorKind::misuse, "options",
-          "'{}' is a directory: what is factored is a matrix, .mtx or .npy", a.factor.matrix);
-  check_directory(common, a.output, inputs_of(a.factor, common));
-  if (const std::optional<int> status = factor_by_lu(a, common)) return *status;
-  SparseFactorization f = read_factor(a.factor, common);
-  Json object = to_json(f);
-  if (!f.factor.info().ok) {
-    const FactorInfo& info = f.factor.info();
-    if (a.method == "auto" && first_given(a.of_sparse).empty()) {
-      const std::optional<int> status =
-          factor_by_lu(a, common,
-                       fmt::format("{}: not positive definite: pivot {} is {:.6g}, counted from 0",
-                                   a.factor.matrix, info.first_bad_pivot, info.bad_pivot));
-      if (status) return *status;
-    }
-    return report_not_definite(common, f, std::move(object));
-  }
-  const double condition = a.condition ? f.factor.condition(f.file.matrix) : 0;
-  if (a.condition) object["condition"] = number(condition);
-  const FactorQuality quality = quality_of(f, false);
-  add_to_json(quality, object);
-  begin_output();
-  // A file does not tell of it, and what solves with it would not either.
-  if (!quality.singular) f.factor.save(a.output);
-  const int status = finish(common, report_of(f), object, [&] {
-    print_run(f);
-    print_factor(f);
-    print_condition(quality.scaled_condition);
-    if (a.condition) fmt::print("  condition         {:.2e} (an estimate)\n", condition);
-    print_traffic(f.factor.report());
-    if (quality.singular)
-      fmt::print("no factor written: no digit of what it solves is sure\n");
-    else
-      fmt::print("factor written to {}\n", a.output);
-  });
-  if (!quality.singular) return status;
-  return report_singular(quality.scaled_condition, f.factor.precision(), true);
-}
-
-int run_logdet(const FactorArguments& a, const CommonOptions& common) {
+int run_logdet(const LogdetArguments& a, const CommonOptions& common) {
   check_outputs(common, {}, inputs_of(a, common));
+  const bool by_lu = a.is_saved() && GeneralFactor::is_at(a.matrix);
+  if (by_lu || (a.is_saved() && CholeskyFactor::is_at(a.matrix))) {
+    refuse_given(a.added, fmt::format("says how a matrix is factored, and '{}' is a factor{}",
+                                      a.matrix, by_lu ? " by LU" : ""));
+    refuse_given(a.of_dense, kOfHermitian);
+    require(a.triangle.empty(), ErrorKind::misuse, "options",
+            "--triangle is of a matrix, and '{}' is a factor", a.matrix);
+    return by_lu ? run_saved_determinant(a.matrix, common)
+                 : run_saved_cholesky_determinant(a.matrix, common);
+  }
   if (!a.is_saved() && is_called(a.matrix, ".npy") && is_complex(NpyFile(a.matrix).precision()))
-    return run_dense_logdet(MatrixFile(a.matrix), a, common);
+    return run_dense_logdet(MatrixFile(a.matrix), a, a.storage, common);
   std::optional<SparseFactorization> from_entries;
   if (!a.is_saved() && is_called(a.matrix, ".mtx")) {
     MatrixMarket entries = read_entries(a.matrix, a.triangle);
-    if (entries.is_complex) return run_dense_logdet(MatrixFile(a.matrix, entries), a, common);
+    if (entries.is_complex)
+      return run_dense_logdet(MatrixFile(a.matrix, entries), a, a.storage, common);
+    refuse_given(a.of_dense, kOfHermitian);
     SymmetricFile file = symmetric_of(std::move(entries), a.matrix);
     check_interrupt();
     from_entries = factor_file(std::move(file), a, common);
   }
+  refuse_given(a.of_dense, kOfHermitian);
   SparseFactorization f = from_entries ? std::move(*from_entries) : read_factor(a, common);
   Json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
@@ -242,7 +149,6 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   const bool finite =
       std::all_of(variances.begin(), variances.end(), [](double v) { return std::isfinite(v); });
   if (!finite) {  // and no other element of the inverse is larger
-
     fmt::print(stderr, "strata: variances: numbers leave the range of fp64\n");
     return kNumbersSaidNo;
   }
@@ -251,6 +157,19 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
 }
 
 }  // namespace
+
+std::vector<std::string> inputs_of(const FactorArguments& a, const CommonOptions& common) {
+  std::vector<std::string> inputs = a.inputs();
+  inputs.push_back(common.rates);
+  return inputs;
+}
+
+void print_error(const char* kind, double error) {
+  if (std::isnan(error))
+    return fmt::print("  error             unknown: what is lost in a factor takes A to tell\n");
+  if (std::isinf(error)) return fmt::print("  error             not a digit is known\n");
+  fmt::print("  error             at most about {:.1e} ({})\n", rounded_up(error), kind);
+}
 
 void FactorArguments::add_shift_to(Command& verb) {
   added.push_back(verb.add_option("--shift", shift, "factor A plus this on the diagonal")
@@ -314,8 +233,11 @@ SparseFactorization read_factor(const FactorArguments& arguments, const CommonOp
   require(arguments.triangle.empty(), ErrorKind::misuse, "options",
           "--triangle is of a matrix, and '{}' is a factor", arguments.matrix);
   const SparseCholeskyOptions options = sparse_options_of(common, arguments);
-  require(!GeneralFactor::is_at(arguments.matrix), ErrorKind::misuse, "options",
-          "'{}' is a factor by LU, which 'strata solve' takes", arguments.matrix);
+  require_no_part_of_a_factor(arguments.matrix);
+  require(!GeneralFactor::is_at(arguments.matrix) && !CholeskyFactor::is_at(arguments.matrix),
+          ErrorKind::misuse, "options",
+          "'{}' is a factor of a dense matrix, which 'strata solve' and 'strata logdet' take",
+          arguments.matrix);
   SparseCholesky factor = SparseCholesky::open(arguments.matrix, options);
   check_interrupt();
   return {{}, true, std::move(factor)};
@@ -505,37 +427,13 @@ int report_not_definite(const CommonOptions& common, SparseFactorization& f, Jso
   return report_not_definite(common, failure, shift, std::move(object));
 }
 
-void add_factor(Command& app, CommonOptions& common, Run& run) {
-  Command verb = app.add_subcommand(
-      "factor",
-      "factor of a matrix, to be used again: by Cholesky of a sparse symmetric positive definite "
-      "one, by LU of other dense ones");
-  add_examples(verb,
-               {"strata factor A.mtx -o factor/", "strata factor A.npy -o factor/ --method lu"});
-  auto a = std::make_shared<FactorVerbArguments>();
-  common.add_factor_options(verb);
-  verb.add_option("A", a->factor.matrix, "matrix: .mtx, .npy or these .gz").required();
-  verb.add_option("-o,--output", a->output, "directory that the factor goes to").required();
-  verb.add_option(
-          "--method", a->method,
-          "auto, cholesky, or lu (dense A, with partial pivoting). auto is cholesky, and lu "
-          "for a dense A that is not symmetric positive definite, or of complex numbers")
-      .check(one_of({"auto", "cholesky", "lu"}))
-      .capture_default_str();
-  a->factor.add_to(verb);
-  a->of_sparse = a->factor.added;
-  a->factor.add_precision_to(verb, "with which 'strata solve --matrix' refines to fp64");
-  a->of_sparse.push_back(
-      verb.add_flag("--condition", a->condition, "estimate the condition in the 1-norm"));
-  verb.callback([&run, &common, a] { run = [&common, a] { return run_factor(*a, common); }; });
-}
-
 void add_logdet(Command& app, CommonOptions& common, Run& run) {
-  Command verb = app.add_subcommand(
-      "logdet",
-      "log-determinant of a positive definite matrix: sparse symmetric, or dense Hermitian");
+  Command verb = app.add_subcommand("logdet",
+                                    "log-determinant of a positive definite matrix, sparse "
+                                    "symmetric or dense Hermitian, or of any "
+                                    "that was factored before");
   add_examples(verb, {"strata logdet Q.mtx", "strata logdet factor/"});
-  auto a = std::make_shared<FactorArguments>();
+  auto a = std::make_shared<LogdetArguments>();
   common.add_factor_options(verb);
   verb.add_option(
           "A", a->matrix,
@@ -544,6 +442,10 @@ void add_logdet(Command& app, CommonOptions& common, Run& run) {
       .required();
   a->add_to(verb);
   a->add_precision_to(verb, "which has fewer digits; how many is told");
+  a->of_dense.push_back(verb.add_list(
+      "--storage", a->storage,
+      "of complex numbers: directories, separated by commas, in whose files the factor rests where "
+      "host memory (--host-memory) does not hold it; gone with the command"));
   verb.callback([&run, &common, a] { run = [&common, a] { return run_logdet(*a, common); }; });
 }
 

@@ -55,9 +55,8 @@ bool all_finite(const DenseMatrix<double>& x) {
 std::string complaint_of(const SolutionCheck& check) {
   const Certificate& c = check.certificate;
   const bool single = element_of_parts(c.precision) == Element::fp32;
-  const double epsilon = single && !check.of_factor ? std::numeric_limits<float>::epsilon()
-                                                    : std::numeric_limits<double>::epsilon();
-  const double promised = 4 * epsilon * std::sqrt(static_cast<double>(check.n));
+  const double promised =
+      backward_error_promised(check.of_factor ? Element::fp64 : c.precision, check.n);
   if (check.n == 0) return {};
   const std::string advice =
       single ? fmt::format("; {} in fp32 is not enough for this matrix: --precision fp64",
@@ -69,9 +68,11 @@ std::string complaint_of(const SolutionCheck& check) {
     return fmt::format(
         "the error of x may be {:.1e} of its largest element, and {:.0e} is what is wanted{}",
         rounded_up(c.forward_error), wanted, advice);
-  // Row by row, or as far as x itself goes.
-  const bool near =
-      c.componentwise_backward_error <= promised || c.forward_error <= promised || !check.of_factor;
+  // Row by row, or as far as the condition lets x go: rows in which x is zero but for rounding have
+  // no small error of their own.
+  const double as_in_full = promised * std::max(1.0, c.scaled_condition);
+  const bool near = c.componentwise_backward_error <= promised || c.forward_error <= as_in_full ||
+                    !check.of_factor;
   if (c.backward_error <= promised && near) return {};
   return fmt::format(
       "refinement ended at a backward error of {:.2e} in the norm and {:.2e} row by row, above "
@@ -81,6 +82,13 @@ std::string complaint_of(const SolutionCheck& check) {
 }
 
 }  // namespace
+
+double backward_error_promised(Element precision, std::int64_t n) {
+  const double epsilon = element_of_parts(precision) == Element::fp32
+                             ? double{std::numeric_limits<float>::epsilon()}
+                             : std::numeric_limits<double>::epsilon();
+  return 4 * epsilon * std::sqrt(static_cast<double>(n));
+}
 
 void print_certificate(const Certificate& c, const char* scaled) {
   fmt::print("  backward error    {:.2e} in the norm, {:.2e} row by row\n",

@@ -86,6 +86,12 @@ target_include_directories(strata_amd SYSTEM INTERFACE ${STRATA_AMD_INCLUDE})
 target_link_libraries(strata_amd INTERFACE ${STRATA_AMD_LIBRARY})
 
 # Checksums and fingerprints; the header has it all.
+find_path(STRATA_URING_INCLUDE liburing.h REQUIRED)
+find_library(STRATA_URING_LIBRARY uring REQUIRED)
+add_library(strata_uring INTERFACE)
+target_include_directories(strata_uring SYSTEM INTERFACE ${STRATA_URING_INCLUDE})
+target_link_libraries(strata_uring INTERFACE ${STRATA_URING_LIBRARY})
+
 find_path(STRATA_XXHASH_INCLUDE xxhash.h REQUIRED)
 add_library(strata_xxhash INTERFACE)
 target_include_directories(strata_xxhash SYSTEM INTERFACE ${STRATA_XXHASH_INCLUDE})

@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "bench/lu_in_core.hpp"
+#include "bench/lu_storage.hpp"
 #include "bench/program/program.hpp"
 
 namespace strata::cli {
@@ -69,6 +70,53 @@ int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common) 
   data.title = "LU benchmark";
   data.run = rows.back().run;
   return finish(common, std::move(data), object, [&] { print_rows(rows); });
+}
+
+int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& directories,
+                   const CommonOptions& common) {
+  Options options = common.to_options();
+  options.storage.directories = directories;
+  check_outputs(common, {}, {common.rates});
+  const std::vector<bench::LuStorageRow> rows = bench::run_lu_storage(bench, options);
+  Json results = Json::array();
+  for (const bench::LuStorageRow& row : rows) {
+    Json object = to_json(row.run);
+    object["total_seconds"] = row.total_seconds;
+    object["read_bytes_per_second"] = row.read_rate;
+    object["write_bytes_per_second"] = row.write_rate;
+    object["bound_seconds"] = row.bound_seconds;
+    object["solve_seconds"] = row.solve_seconds;
+    object["largest_residual"] = number(row.largest_residual);
+    object["hpl_residual"] = number(row.hpl_residual);
+    object["growth"] = number(row.growth);
+    object["how"] = row.how;
+    results.push_back(std::move(object));
+  }
+  const Json object = {{"benchmark", "lu in storage"}, {"results", results}};
+  ReportData data;
+  data.title = "LU in storage";
+  data.run = rows.back().run;
+  return finish(common, std::move(data), object, [&] {
+    fmt::print("{:>8} {:>6} {:28} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>8} {:>8}\n", "n", "panel",
+               "policy", "seconds", "of disks", "predicted", "GFLOP/s", "read GB", "written",
+               "GB/s", "residual");
+    for (const bench::LuStorageRow& row : rows) {
+      const RunReport& run = row.run;
+      fmt::print("{:8} {:6} {:28} {:9.4g} {:9.4g} {:>9} {:10.1f} {:9.3f} {:9.3f} {:>8} {:8.2g}\n",
+                 row.n, run.tile, run.policy, run.seconds, row.bound_seconds,
+                 run.predicted_seconds ? fmt::format("{:.4g}", *run.predicted_seconds) : "",
+                 run.flops / run.seconds / 1e9,
+                 static_cast<double>(run.traffic.storage_read_bytes) / 1e9,
+                 static_cast<double>(run.traffic.storage_write_bytes) / 1e9,
+                 fmt::format("{:.1f}/{:.1f}", row.read_rate / 1e9, row.write_rate / 1e9),
+                 row.hpl_residual);
+      fmt::print(
+          "         {}; {:.4g} s with the passes over A; solved in {:.4g} s, max |Ax - b| {:.2g}\n",
+          row.how, row.total_seconds, row.solve_seconds, row.largest_residual);
+      if (!(run.traffic == run.planned_traffic))
+        fmt::print("         traffic differs from the plan\n");
+    }
+  });
 }
 
 int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& common) {

@@ -250,11 +250,16 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
       .check(one_of({"openblas", "cusolver"}));
   algorithm.add_flag("--in-core", bench->in_core,
                      "the factorization alone, of a matrix that lies in the memory of a GPU");
-  algorithm.callback([&run, &common, bench, precision] {
+  auto storage = std::make_shared<std::vector<std::string>>();
+  algorithm.add_list("--storage", *storage,
+                     "L and U in files in these directories, of a matrix that is made as it is "
+                     "needed; with --host-memory");
+  algorithm.callback([&run, &common, bench, precision, storage] {
     for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
       if (*precision == to_string(element)) bench->precision = element;
-    run = [&common, bench] {
+    run = [&common, bench, storage] {
       bench->seed = common.seed;
+      if (!storage->empty()) return run_lu_storage(*bench, *storage, common);
       return bench->in_core ? run_lu_in_core_comparison(*bench, common)
                             : run_lu_comparison(*bench, common);
     };

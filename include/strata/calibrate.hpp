@@ -5,6 +5,7 @@
 // tile that is then predicted to be the fastest (options.hpp: tile). Rates are kept in a small JSON
 // file.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ namespace strata {
 /// Error{device, memory} and Error{cancelled}.
 [[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
                                 Element precision = Element::fp64, double seconds = 0.5);
+
+/// Measures what files in these directories can be written and read at, as factors in storage are:
+/// `bytes`, in blocks of 64 MiB, which are gone afterwards. `how`, unless it is null, becomes how
+/// that was done, as RunReport::storage has it. Throws Error{storage}. For Machine::storage;
+/// host_bytes is 0.
+[[nodiscard]] StorageModel calibrate_storage(const std::vector<std::string>& directories,
+                                             std::string* how = nullptr,
+                                             std::int64_t bytes = std::int64_t{2} << 30);
 
 /// Throws Error{storage}.
 void write_machine(const std::string& path, const Machine& machine);

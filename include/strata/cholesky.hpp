@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
@@ -63,9 +65,26 @@ struct [[nodiscard]] Certificate {
 /// it counts as no solution.
 [[nodiscard]] double solution_error_wanted(Element precision) noexcept;
 
-/// A Cholesky factor A = L·Lᵀ in packed tiles in host memory. Move-only.
+/// What is known of a factor in storage beside its numbers: its tiles, how many of them a run that
+/// did not end had left, and how files are read and written: "io_uring, O_DIRECT".
+struct StoredTileCount {
+  std::int64_t tiles = 0;  ///< 0: it is in host memory
+  std::int64_t found = 0;
+  std::string how{};
+};
+
+/// A Cholesky factor A = L·Lᵀ in packed tiles in host memory or in storage. A may be of any range:
+/// where its elements are near the ends of that of the factor, a power of two times it is factored.
+/// Move-only.
 class CholeskyFactor {
  public:
+  /// What save() wrote. If the directories of the tiles have moved, options.storage says where they
+  /// are now; they may be read-only. Throws Error{input} for a file that is no such factor, or
+  /// damaged, Error{storage} where the tiles are not whole.
+  [[nodiscard]] static CholeskyFactor open(const std::string& directory,
+                                           const Options& options = {});
+  /// Whether save() wrote to `directory`.
+  [[nodiscard]] static bool is_at(const std::string& directory);
   CholeskyFactor(CholeskyFactor&&) noexcept;
   CholeskyFactor& operator=(CholeskyFactor&&) noexcept;
   ~CholeskyFactor();
@@ -74,6 +93,15 @@ class CholeskyFactor {
   [[nodiscard]] const FactorInfo& info() const noexcept;
   /// What the factorization did: times, traffic, memory.
   [[nodiscard]] const RunReport& report() const noexcept;
+  [[nodiscard]] Element precision() const noexcept;
+  [[nodiscard]] StoredTileCount stored() const;
+  /// As the last solve() with A certified them; save() keeps them. NaN: there was none.
+  [[nodiscard]] double scaled_condition() const noexcept;
+  [[nodiscard]] double log_determinant_error() const noexcept;
+  /// Writes the file "factor" in a directory, which is made if need be; whole or absent. It says
+  /// where the tiles of a factor in storage rest. Throws Error{misuse} for a factor in host memory,
+  /// or where the factorization failed, Error{storage}.
+  void save(const std::string& directory) const;
 
   /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if
   /// the shapes or the precision do not fit or the factorization failed. Returns what the two
@@ -93,13 +121,16 @@ class CholeskyFactor {
 
   struct State;  ///< private to the library
   explicit CholeskyFactor(std::unique_ptr<State> state);
+  [[nodiscard]] State& state() noexcept { return *state_; }
 
  private:
   std::unique_ptr<State> state_;
 };
 
 /// Factors A (n × n, lower triangle). A numerical failure is in `info()`; everything else is thrown
-/// as Error.
+/// as Error. With Options::storage L rests in files, of which host memory takes what
+/// Options::host_memory_bytes says: tile by tile it is durable there, and with
+/// StorageChoice::resume what a run that did not end has left is gone on with, to the same bits.
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, const Options& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, const Options& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a,
@@ -107,9 +138,38 @@ class CholeskyFactor {
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a,
                                       const Options& options = {});
 
+/// The same in `precision`, fp64 or fp32, of complex numbers that of their parts, whatever A is in.
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, Element precision,
+                                      const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, Element precision,
+                                      const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a, Element precision,
+                                      const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a, Element precision,
+                                      const Options& options = {});
+
+/// What cholesky() has left in the directories of options.storage, where they are now; they may be
+/// read-only. Throws Error{storage} unless it is a factor, and whole.
+[[nodiscard]] CholeskyFactor open_cholesky(const Options& options);
+
+/// How much is durable of a factor in storage that may still be in the making.
+struct CholeskyProgress {
+  std::string about;  ///< "Cholesky of order 16384 in fp64, tiles of order 512"
+  std::int64_t tiles = 0;
+  std::int64_t done = 0;
+  double work_share = 0;  ///< of the floating-point operations of all
+  double seconds = 0;     ///< from when its directory was made until the last tile
+};
+/// What the journal of a directory of storage, the first one, says; it may be in use; nothing: no
+/// such factor is in it. Throws Error{storage} where it cannot be read.
+[[nodiscard]] std::optional<CholeskyProgress> cholesky_progress(const std::string& directory);
+
 /// What `solve` hands back beside x.
 struct SolveResult {
   Certificate certificate;
+  /// A bound of what rounding did to log|A|, as LogDeterminant has it. NaN: the factorization
+  /// failed.
+  double log_determinant_error = std::numeric_limits<double>::quiet_NaN();
   RunReport factor;
   RunReport solve;
 };
@@ -160,6 +220,39 @@ enum class GivenTriangles : std::uint8_t {
 [[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
                                 MatrixView<const std::complex<double>> b,
                                 MatrixView<std::complex<float>> x, const Options& options = {},
+                                GivenTriangles given = GivenTriangles::lower);
+
+/// The same with a factor in storage that is durable, of this A: nothing is factored, and what is
+/// found of the condition and the log-determinant is kept with the factor. X is in the precision of
+/// the factor. With no right-hand side that is all. Throws Error{numerical} where A is another
+/// matrix.
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a,
+                                MatrixView<const double> b, MatrixView<double> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a,
+                                MatrixView<const double> b, MatrixView<float> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a,
+                                MatrixView<const double> b, MatrixView<double> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a,
+                                MatrixView<const double> b, MatrixView<float> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<double>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<double>> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<double>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<float>> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<float>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<double>> x,
+                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<float>> a,
+                                MatrixView<const std::complex<double>> b,
+                                MatrixView<std::complex<float>> x,
                                 GivenTriangles given = GivenTriangles::lower);
 
 /// log|A| of a dense matrix, and how far it may be off.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "strata/machine.hpp"
+#include "strata/options.hpp"
 
 namespace strata {
 
@@ -15,6 +16,12 @@ namespace strata {
 /// Error{misuse} for other text, Error{device} if there is no such device.
 [[nodiscard]] Machine detect_machine(const std::string& devices = "auto",
                                      std::int64_t memory_bytes = 0);
+
+/// Adds storage: nominal rates of a solid-state disk for each of options.storage.directories, or
+/// those of options.rates. Host memory, options.host_memory_bytes or half of what there is, is then
+/// a place between it and the devices; where all are CPUs, without a budget of their own, they
+/// divide it and compute there.
+void add_storage(Machine& machine, const Options& options);
 
 /// Has the driver and the libraries do for the GPUs named by `devices` what they do once in a
 /// process, before the first run on each. It takes some tenths of a second: a thread of its own may

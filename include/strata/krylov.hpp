@@ -229,7 +229,9 @@ struct GmresInfo {
   bool stagnated =
       false;  ///< the residual no longer falls: A may be singular, or restart too small
   bool breakdown = false;  ///< the space ended, or numbers that are not finite, before convergence
-  std::string why;         ///< in words, where not ok
+  /// In words, where not ok. Where the space ended or cycles stagnated it says so if b is known not
+  /// to lie in the range of A.
+  std::string why;
   std::int64_t factorizations = 0;   ///< of Gram matrices
   std::int64_t failed_cholesky = 0;  ///< of these met a pivot that is not positive
   double condition_max = 0;          ///< of the blocks that were kept

@@ -10,6 +10,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -178,13 +179,52 @@ struct GeneralSolveResult {
                                                      MatrixView<std::complex<double>> x,
                                                      const Options& options = {});
 
+/// A square matrix that is read some columns, or some rows, at a time, always alike: from a file,
+/// or made anew, as by a method of moments. T is double or std::complex<double>.
+template <class T>
+struct MatrixSource {
+  std::int64_t n = 0;
+  bool by_rows = false;  ///< else by columns
+  /// Columns (rows) first … first + count − 1, one behind the other, n numbers each. May be called
+  /// by several threads at once; what it throws ends the run.
+  std::function<void(std::int64_t first, std::int64_t count, T* to)> fill{};
+};
+
+/// n × n numbers that lie packed in a file, in the byte order of this machine.
+struct MatrixInFile {
+  std::string path;
+  std::int64_t offset = 0;  ///< bytes before the first
+  std::int64_t n = 0;
+  Element element = Element::fp64;  ///< fp64, fp32, complex128 or complex64
+  bool by_rows = false;             ///< else by columns
+};
+/// Reads it past the page cache of the system where the file system allows it. Throws Error{misuse}
+/// for elements that are not real (complex) numbers, Error{storage} for a file that cannot be read
+/// or is too short; `fill` throws Error{input} for a number that is not finite, with its place.
+[[nodiscard]] MatrixSource<double> source_of(const MatrixInFile& matrix);
+[[nodiscard]] MatrixSource<std::complex<double>> complex_source_of(const MatrixInFile& matrix);
+
+/// What is known of a factor in storage beside its numbers: its panels, how many of them a run that
+/// did not end had left, and how files are read and written: "io_uring, O_DIRECT".
+struct StoredCount {
+  std::int64_t panels = 0;  ///< 0: it is in host memory
+  std::int64_t found = 0;
+  std::string how{};
+  /// The transpose was factored: columns that LuInfo names are rows of A.
+  bool transposed = false;
+};
+
 /// L·U of a matrix in fp64 or complex128, or of one that was narrowed to fp32 or complex64, to be
 /// kept in a file and to solve with later. Rows and columns are scaled by powers of two before they
-/// are rounded and factored, so it serves any range; solutions are in fp64. Move-only.
+/// are rounded and factored, so it serves any range; solutions are in fp64. With Options::storage
+/// it rests in files, and of host memory it takes what Options::host_memory_bytes allows.
+/// Move-only.
 class GeneralFactor {
  public:
   /// Reads what save() wrote. Throws Error{input} for what is no such factor, or damaged;
-  /// Error{memory}. The panel is the file's, whatever options.tile.
+  /// Error{memory}. The panel is the file's, whatever options.tile. If the
+  /// directories of a factor in storage have moved, options.storage says where they are now;
+  /// Error{storage} where they are not whole.
   [[nodiscard]] static GeneralFactor open(const std::string& directory,
                                           const Options& options = {});
   /// Whether `directory` holds a factor of this kind, whole or not.
@@ -201,8 +241,12 @@ class GeneralFactor {
   /// As the last solve() with A certified them; files keep them. NaN: there was none.
   [[nodiscard]] double scaled_condition() const noexcept;
   [[nodiscard]] double log_determinant_error() const noexcept;
-  /// Writes the file "factor" in a directory, which is made if need be; whole or absent. Throws
-  /// Error{misuse} if there is no factor to solve with, Error{storage}.
+  [[nodiscard]] StoredCount stored() const;
+  /// Whether A was given by rows (MatrixSource::by_rows): the transpose is factored then.
+  [[nodiscard]] bool by_rows() const noexcept;
+  /// Writes the file "factor" in a directory, which is made if need be; whole or absent. It says
+  /// where a factor in storage rests. Throws Error{misuse} if there is no factor to solve
+  /// with, Error{storage}.
   void save(const std::string& directory) const;
 
   /// X ← A⁻¹·B as the factors have it, of which nothing is known. X may be B. Throws Error{misuse}
@@ -219,6 +263,12 @@ class GeneralFactor {
                            MatrixView<const std::complex<double>> b,
                            MatrixView<std::complex<double>> x);
 
+  GeneralSolveResult solve(const MatrixSource<double>& a, MatrixView<const double> b,
+                           MatrixView<double> x);
+  GeneralSolveResult solve(const MatrixSource<std::complex<double>>& a,
+                           MatrixView<const std::complex<double>> b,
+                           MatrixView<std::complex<double>> x);
+
   struct State;  ///< private to the library
   explicit GeneralFactor(std::unique_ptr<State> state);
 
@@ -226,12 +276,34 @@ class GeneralFactor {
   std::unique_ptr<State> state_;
 };
 
+/// How far a factor in storage is that may still be in the making.
+struct FactorProgress {
+  std::string about;  ///< "LU of order 16384 in fp64, panels of 128 columns"
+  std::int64_t panels = 0;
+  std::int64_t done = 0;  ///< that are durable
+  double work_share = 0;  ///< of the floating-point operations of all
+  double seconds = 0;     ///< from when its directory was made until the last panel
+};
+/// What the journal of a directory of storage, the first one, says; it may be in use. Throws
+/// Error{storage} if it holds no such factor.
+[[nodiscard]] FactorProgress general_factor_progress(const std::string& directory);
+
 /// `precision`: of L and U, fp64 or fp32, of complex numbers that of their parts. A numerical
 /// failure is in info(); everything else is thrown as Error.
 [[nodiscard]] GeneralFactor factor_general(MatrixView<const double> a,
                                            Element precision = Element::fp64,
                                            const Options& options = {});
 [[nodiscard]] GeneralFactor factor_general(MatrixView<const std::complex<double>> a,
+                                           Element precision = Element::fp64,
+                                           const Options& options = {});
+/// The same of a matrix that is never whole in memory. It is read three times: for its scales, to
+/// tell it from others, and for its factors. Where it comes by rows it is read once more for its
+/// scales, and its transpose is factored (StoredCount::transposed); where its rows or columns are
+/// far apart, up to 26 times more for its scales.
+[[nodiscard]] GeneralFactor factor_general(const MatrixSource<double>& a,
+                                           Element precision = Element::fp64,
+                                           const Options& options = {});
+[[nodiscard]] GeneralFactor factor_general(const MatrixSource<std::complex<double>>& a,
                                            Element precision = Element::fp64,
                                            const Options& options = {});
 

@@ -71,6 +71,15 @@ struct DeviceModel {
   }
 };
 
+/// Files in which blocks rest that host memory does not hold.
+struct StorageModel {
+  LinkRate read;   ///< of whole blocks, into host memory
+  LinkRate write;  ///< likewise, out of it
+  /// What a plan may use of host memory for blocks between storage and the devices. 0: devices read
+  /// and write storage themselves, as CPUs do whose memory is the host's.
+  std::int64_t host_bytes = 0;
+};
+
 struct Machine {
   std::vector<DeviceModel> devices;
   /// From any device to any other of its kind, as if each pair had a link of its own; without a
@@ -79,6 +88,9 @@ struct Machine {
   /// Rate of page-locking host memory during a run; without a rate it takes no time.
   double pinning_bytes_per_second = 0;
   std::int64_t host_memory_bytes = 0;
+  /// Where families rest that say so (BlockFamily::in_storage); without it they rest in host
+  /// memory.
+  std::optional<StorageModel> storage{};
   /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50
   /// TFLOP/s FP64), without links between the devices.
   [[nodiscard]] static Machine emulated(int count, std::int64_t memory_bytes);

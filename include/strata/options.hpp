@@ -59,12 +59,31 @@ struct Probing {
   std::uint64_t seed = 1;
 };
 
+class FileSystem;  // private to the library
+
+/// Files in which a factor rests that host memory need not hold. With them
+/// Options::host_memory_bytes is what host memory takes of it at a time, 0: half of what is free.
+struct StorageChoice {
+  /// On as many disks as possible; made where they do not exist. Empty: it rests in host memory.
+  std::vector<std::string> directories{};
+  /// Goes on from what a run that did not end has left in them, if there is any, to the same bits.
+  bool resume = false;
+  /// For what is whole: its directories may be read-only, and others may read them meanwhile.
+  bool to_read = false;
+  FileSystem* files = nullptr;  ///< null: the system's; tests lose the power of others
+
+  [[nodiscard]] bool used() const noexcept { return !directories.empty(); }
+};
+
 struct Options {
   /// "auto", "host", "host:2", "cuda:0,1"; parts joined by "+": "cuda:0+host:1".
   std::string devices = "auto";
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
   /// Bound on what a run keeps in host memory: the factor, updates, coordinates; 0: what is free.
   std::int64_t host_memory_bytes = 0;
+  /// Where a factor rests that host memory does not hold, by factor_general() and cholesky(). Files
+  /// of a covariance's factor are temporary, and there are none where host memory holds it.
+  StorageChoice storage;
   /// Order of a tile. 0: the one with which simulate() predicts the fastest run on these devices,
   /// or, with CholeskyPath::planned, the one that follows from n and the kind of device alone.
   std::int64_t tile = 0;
@@ -142,6 +161,9 @@ struct RunReport {
   /// Host memory of the factor, with the statuses of its diagonal tiles and the coordinates of
   /// points.
   std::int64_t host_bytes = 0;
+  /// Where a factor in storage rests and how its files are read and written: "/disk1, /disk2:
+  /// io_uring, O_DIRECT"; empty: it rests in host memory.
+  std::string storage;
   Traffic traffic;
   PlannedTraffic planned_traffic;
   std::optional<MixedReport> mixed;  ///< of a factorization with Options::mixed

@@ -94,15 +94,18 @@ struct QrStep {
   std::string what;
   bool wide_sum = false;    ///< its Gram matrix was in twice the digits of V
   bool wide_solve = false;  ///< and so was the solve
-  double condition = 0;     ///< of the columns before it, at unit length; infinite: a pivot failed
+  /// An estimate from below, by its own triangle, of the columns before it at unit length;
+  /// infinite: a pivot failed.
+  double condition = 0;
   /// ‖I − QᵀQ‖ of the columns behind it, in the Frobenius norm; NaN: not measured.
   double orthogonality = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct QrInfo {
-  /// Whether Q is orthonormal within 1e-14·√n (fp32: 1e-5·√n), where that is known, by any method;
-  /// of `automatic` also that the residual is within as much (and twice the rank tolerance) and the
-  /// rank certain, of the others that the last Cholesky factorization did not fail.
+  /// Whether Q is orthonormal within 1e-14·√n (fp32: 1e-5·√n), where that is known, by any method.
+  /// With `automatic` also that the residual is within as much (and twice the rank tolerance) and
+  /// the rank certain. With the others also that the last Cholesky factorization did not fail, and
+  /// that what R loses at the lower end of the range is within the same.
   bool ok = false;
   std::int64_t rank = 0;
   /// Columns farther than n roundings of T, beside their length, from the span of those before
@@ -110,25 +113,28 @@ struct QrInfo {
   std::int64_t numerical_rank = 0;
   std::vector<std::int64_t> dependent_columns;  ///< by number from 0, increasing
   /// Condition of V with its columns scaled to length 1, in the 2-norm, without dependent columns.
-  /// From `automatic` an upper bound: a few percent above κ to 1e12 and where columns are near
-  /// those of few others, more beyond, infinite where Q came by reflections of a V of κ above 1e14
-  /// or so. From other methods a bound of the condition of R.
+  /// An upper bound, by any method; infinite where none is known. From `automatic` it is a few
+  /// percent above κ to 1e12 and where columns are near those of few others, more beyond, and
+  /// infinite where Q came by reflections of a V of κ above 1e14 or so. Other methods know none
+  /// where what they round hides the smallest singular value (TSQR from 1e11 or 1e12 on), or where
+  /// the orthogonality is NaN.
   double condition = 0;
   /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
   /// of the 2-norm; of `automatic` with (4·√n + n)·2^-53 for what rounding does to sums in fp64.
   /// Else a bound, of `automatic` and TSQR; NaN of the other methods, and where no Q was asked for.
   double orthogonality = 0;
   bool measured = false;
-  /// The largest ‖v_j − Q·r_j‖/‖v_j‖, of `automatic`: an upper bound from what each pass rounds,
-  /// or, where it went by reflections, measured by random combinations of rows. NaN of other
-  /// methods.
+  /// The largest ‖v_j − Q·r_j‖/‖v_j‖: an upper bound from what each pass rounds, or, where
+  /// `automatic` went by reflections, measured by random combinations of rows. NaN of other methods
+  /// than `automatic` and TSQR where the orthogonality is.
   double residual = std::numeric_limits<double>::quiet_NaN();
   int passes = 0;           ///< over V
   int failed_cholesky = 0;  ///< factorizations that met a pivot that is not positive
   int shifts = 0;           ///< that were added to one for this
   /// Whether squares of columns that are not zeros could have overflowed or underflowed, so that
-  /// they were scaled first, which took two more passes. A column of zeros takes one more, in which
-  /// it is told from one whose squares underflow.
+  /// they were scaled first, which took two more passes (three of TSQR, which scales columns
+  /// shorter than 2^-960 alone). A column of zeros takes one more, in which it is told from one
+  /// whose squares underflow.
   bool rescaled = false;
   QrMethod method = QrMethod::automatic;
   std::vector<QrStep> steps;  ///< in their order; of more than kQrColumnsMax columns none
@@ -282,8 +288,9 @@ struct LeastSquaresInfo {
   std::int64_t rank = 0;
   /// Columns of A, as qr() finds them; their coefficients are 0, so x is one of many.
   std::vector<std::int64_t> dependent_columns;
-  double condition = 0;               ///< as of QrInfo
-  std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ of x as it is written, for each b_k
+  double condition = 0;  ///< as of QrInfo
+  /// ‖b_k − A·x_k‖₂ of x as it is written, for each b_k, however small.
+  std::vector<double> residual_norm;
   /// Error of x, relative to the norm of x with the columns of A scaled to length 1, and to the
   /// largest element of x as it is; the larger of both, and of all b_k. That is what rounding does
   /// to x, from the condition, the residual and, where x was refined, the last step. Infinite where

@@ -12,7 +12,8 @@
 
 namespace strata {
 
-enum class SpanKind : std::uint8_t { load, store, compute, peer };  // peer: a copy between devices
+/// peer: a copy between devices; read, write: copies out of storage and into it.
+enum class SpanKind : std::uint8_t { load, store, compute, peer, read, write };
 
 struct Span {
   SpanKind kind = SpanKind::compute;
@@ -22,15 +23,15 @@ struct Span {
   std::int32_t row = 0;  ///< … and its block row and column (of the first call's first block)
   std::int32_t col = 0;
   std::uint32_t calls = 1;  ///< for compute
-  std::int64_t bytes = 0;   ///< moved (load, store, peer)
+  std::int64_t bytes = 0;   ///< moved (all kinds but compute)
   double flops = 0;         ///< done (compute)
   double begin = 0;
   double end = 0;
 };
 
-/// One track: a queue of a device.
+/// One track: a queue of a device, or of host memory between storage and devices.
 struct TraceQueue {
-  std::string device;  ///< "cuda:0"
+  std::string device;  ///< "cuda:0", "host memory"
   std::string name;    ///< "copy in", "copy out", "compute 0", …, "peer in"
   std::uint16_t device_index = 0;
 };

@@ -127,7 +127,9 @@ class ChecksumReader {
     const std::uint64_t computed = XXH3_64bits_digest(&hash_);
     std::uint64_t stored = 0;
     read(stored);
-    require(stored == computed && left_ == 0, ErrorKind::input, where_,
+    require(left_ == 0, ErrorKind::input, where_, "'{}' is damaged: {} bytes are behind its end",
+            path_, left_);
+    require(stored == computed, ErrorKind::input, where_,
             "'{}' is damaged: its checksum is {:016x}, that of its content {:016x}", path_, stored,
             computed);
   }

@@ -3,18 +3,23 @@
 #include "strata/cholesky.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/check.hpp"
-#include "cholesky/tile_factor.hpp"
+#include "cholesky/dense_factor.hpp"
+#include "cholesky/dense_system.hpp"
 #include "scalar/complex.hpp"
+#include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
 
 namespace strata {
-
-struct CholeskyFactor::State {
-  TileFactor tiles;
-};
 
 CholeskyFactor::CholeskyFactor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 CholeskyFactor::CholeskyFactor(CholeskyFactor&&) noexcept = default;
@@ -22,8 +27,14 @@ CholeskyFactor& CholeskyFactor::operator=(CholeskyFactor&&) noexcept = default;
 CholeskyFactor::~CholeskyFactor() = default;
 
 std::int64_t CholeskyFactor::n() const noexcept { return state_->tiles.problem().n; }
-const FactorInfo& CholeskyFactor::info() const noexcept { return state_->tiles.info(); }
+const FactorInfo& CholeskyFactor::info() const noexcept { return state_->info; }
 const RunReport& CholeskyFactor::report() const noexcept { return state_->tiles.report(); }
+Element CholeskyFactor::precision() const noexcept { return state_->tiles.problem().precision; }
+double CholeskyFactor::scaled_condition() const noexcept { return state_->scaled_condition; }
+double CholeskyFactor::log_determinant_error() const noexcept {
+  return state_->log_determinant_error;
+}
+StoredTileCount CholeskyFactor::stored() const { return state_->tiles.stored_count(); }
 
 namespace {
 
@@ -50,8 +61,67 @@ Options options_for(Options options) {
   return options;
 }
 
+/// Tiles of 2^(−exponent)·A in T.
+template <class T, class A>
+BlockSource source_of_lower(MatrixView<const A> a, int exponent) {
+  if constexpr (std::is_same_v<T, A>) {
+    if (exponent == 0) return source_of_view<T>(a.data, a.ld, true);
+  }
+  return [=](const BlockExtent& extent, std::byte* to) {
+    auto* packed = reinterpret_cast<T*>(to);
+    for (std::int64_t j = 0; j < extent.cols; ++j) {
+      T* column = packed + j * extent.rows;
+      const std::int64_t above =
+          std::clamp<std::int64_t>(extent.col + j - extent.row, 0, extent.rows);
+      std::fill(column, column + above, T(0));
+      for (std::int64_t i = above; i < extent.rows; ++i)
+        column[i] = static_cast<T>(times_power(a(extent.row + i, extent.col + j), -exponent));
+    }
+  };
+}
+
 template <class T>
-std::unique_ptr<CholeskyFactor::State> factor_view(MatrixView<const T> a, const Options& options) {
+void multiply_by_power(int exponent, MatrixView<T> b) {
+  for (std::int64_t j = 0; exponent != 0 && j < b.cols; ++j)
+    for (std::int64_t i = 0; i < b.rows; ++i) b(i, j) = times_power(b(i, j), exponent);
+}
+
+/// In the middle of the range, as its factor is, and back again.
+template <class T>
+RunReport solve_as_given(CholeskyFactor& factor, MatrixView<T> b) {
+  const auto column_of = [&](std::int64_t j) { return b.block(0, j, b.rows, 1); };
+  std::vector<int> exponent;
+  for (std::int64_t j = 0; j < b.cols; ++j) {
+    exponent.push_back(exponent_of_column(b.rows, b.column(j), element_of<T>));
+    multiply_by_power(-exponent.back(), column_of(j));
+  }
+  RunReport report = solve_scaled(factor, b);
+  for (std::int64_t j = 0; j < b.cols; ++j)
+    multiply_by_power(exponent[at(j)] - factor.state().matrix.exponent, column_of(j));
+  return report;
+}
+
+template <class T>
+void copy_as_given(CholeskyFactor::State& state, MatrixView<T> out) {
+  state.tiles.copy_lower(out);
+  multiply_by_power(state.matrix.exponent / 2, out);
+}
+
+}  // namespace
+
+template <class T, class A>
+std::uint64_t hash_of_lower(MatrixView<const A> a) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const std::array<std::int64_t, 2> shape{a.rows, static_cast<std::int64_t>(element_of<T>)};
+  XXH3_64bits_update(&state, shape.data(), sizeof shape);
+  for (std::int64_t j = 0; j < a.cols; ++j)
+    XXH3_64bits_update(&state, a.column(j) + j, static_cast<std::size_t>(a.rows - j) * sizeof(A));
+  return std::max<std::uint64_t>(XXH3_64bits_digest(&state), 1);
+}
+
+template <class T, class A>
+CholeskyFactor factor_lower(MatrixView<const A> a, const Options& asked, StoredUntil until) {
   require(a.rows == a.cols, ErrorKind::misuse, "cholesky", "a {} by {} matrix is not square",
           a.rows, a.cols);
   require(a.rows >= 0 && a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, "cholesky",
@@ -62,47 +132,93 @@ std::unique_ptr<CholeskyFactor::State> factor_view(MatrixView<const T> a, const 
   CholeskyProblem problem;
   problem.n = a.rows;
   problem.precision = element_of<T>;
+  const bool durable = asked.storage.used() && until == StoredUntil::removed;
+  const Options options =
+      options_for<T>(durable ? asked : within_host_memory(asked, problem.n, problem.precision));
+  const StoredMatrix matrix{durable ? hash_of_lower<T>(a) : 0,
+                            exponent_out_of_range(largest_diagonal(a), element_of<T>)};
   auto state = std::make_unique<CholeskyFactor::State>(
-      CholeskyFactor::State{TileFactor(problem, options_for<T>(options))});
-  (void)state->tiles.factor_stored(source_of_view<T>(a.data, a.ld, true));
-  return state;
+      CholeskyFactor::State{.tiles = TileFactor(problem, options, matrix),
+                            .matrix = matrix,
+                            .directories = options.storage.directories});
+  (void)state->tiles.factor_stored(source_of_lower<T>(a, matrix.exponent));
+  state->note_info();
+  return CholeskyFactor(std::move(state));
+}
+
+void CholeskyFactor::State::note_info() {
+  info = tiles.info();
+  const int exponent = matrix.exponent;
+  if (exponent == 0) return;
+  info.bad_pivot = std::scalbn(info.bad_pivot, exponent);
+  info.log_determinant +=
+      static_cast<double>(exponent) * static_cast<double>(tiles.problem().n) * std::log(2.0);
+}
+
+namespace {
+using Complex128 = std::complex<double>;
+using Complex64 = std::complex<float>;
+}  // namespace
+
+template std::uint64_t hash_of_lower<double>(MatrixView<const double>);
+template std::uint64_t hash_of_lower<double>(MatrixView<const float>);
+template std::uint64_t hash_of_lower<float>(MatrixView<const double>);
+template std::uint64_t hash_of_lower<float>(MatrixView<const float>);
+template std::uint64_t hash_of_lower<Complex128>(MatrixView<const Complex128>);
+template std::uint64_t hash_of_lower<Complex128>(MatrixView<const Complex64>);
+template std::uint64_t hash_of_lower<Complex64>(MatrixView<const Complex128>);
+template std::uint64_t hash_of_lower<Complex64>(MatrixView<const Complex64>);
+
+RunReport CholeskyFactor::solve(MatrixView<double> b) { return solve_as_given(*this, b); }
+RunReport CholeskyFactor::solve(MatrixView<float> b) { return solve_as_given(*this, b); }
+RunReport CholeskyFactor::solve(MatrixView<Complex128> b) { return solve_as_given(*this, b); }
+RunReport CholeskyFactor::solve(MatrixView<Complex64> b) { return solve_as_given(*this, b); }
+RunReport CholeskyFactor::solve_lower(MatrixView<double> b) {
+  RunReport report = state_->tiles.sweep(Sweep::forward, b);
+  multiply_by_power(-state_->matrix.exponent / 2, b);
+  return report;
+}
+void CholeskyFactor::copy_lower(MatrixView<double> out) const { copy_as_given(*state_, out); }
+void CholeskyFactor::copy_lower(MatrixView<float> out) const { copy_as_given(*state_, out); }
+void CholeskyFactor::copy_lower(MatrixView<Complex128> out) const { copy_as_given(*state_, out); }
+void CholeskyFactor::copy_lower(MatrixView<Complex64> out) const { copy_as_given(*state_, out); }
+
+CholeskyFactor cholesky(MatrixView<const double> a, const Options& options) {
+  return factor_lower<double>(a, options, StoredUntil::removed);
+}
+CholeskyFactor cholesky(MatrixView<const float> a, const Options& options) {
+  return factor_lower<float>(a, options, StoredUntil::removed);
+}
+CholeskyFactor cholesky(MatrixView<const Complex128> a, const Options& options) {
+  return factor_lower<Complex128>(a, options, StoredUntil::removed);
+}
+CholeskyFactor cholesky(MatrixView<const Complex64> a, const Options& options) {
+  return factor_lower<Complex64>(a, options, StoredUntil::removed);
+}
+namespace {
+
+template <class A>
+CholeskyFactor factor_in(MatrixView<const A> a, Element precision, const Options& options) {
+  const Element parts = element_of_parts(precision);
+  require(parts == Element::fp64 || parts == Element::fp32, ErrorKind::misuse, "cholesky",
+          "a factor cannot be in {}", to_string(precision));
+  return parts == Element::fp64 ? factor_lower<WideOf<A>>(a, options, StoredUntil::removed)
+                                : factor_lower<NarrowOf<A>>(a, options, StoredUntil::removed);
 }
 
 }  // namespace
 
-RunReport CholeskyFactor::solve(MatrixView<double> b) {
-  return state_->tiles.sweep(Sweep::both, b);
+CholeskyFactor cholesky(MatrixView<const double> a, Element precision, const Options& options) {
+  return factor_in(a, precision, options);
 }
-RunReport CholeskyFactor::solve(MatrixView<float> b) { return state_->tiles.sweep(Sweep::both, b); }
-RunReport CholeskyFactor::solve(MatrixView<std::complex<double>> b) {
-  return state_->tiles.sweep(Sweep::both, b);
+CholeskyFactor cholesky(MatrixView<const float> a, Element precision, const Options& options) {
+  return factor_in(a, precision, options);
 }
-RunReport CholeskyFactor::solve(MatrixView<std::complex<float>> b) {
-  return state_->tiles.sweep(Sweep::both, b);
+CholeskyFactor cholesky(MatrixView<const Complex128> a, Element precision, const Options& options) {
+  return factor_in(a, precision, options);
 }
-RunReport CholeskyFactor::solve_lower(MatrixView<double> b) {
-  return state_->tiles.sweep(Sweep::forward, b);
-}
-void CholeskyFactor::copy_lower(MatrixView<double> out) const { state_->tiles.copy_lower(out); }
-void CholeskyFactor::copy_lower(MatrixView<float> out) const { state_->tiles.copy_lower(out); }
-void CholeskyFactor::copy_lower(MatrixView<std::complex<double>> out) const {
-  state_->tiles.copy_lower(out);
-}
-void CholeskyFactor::copy_lower(MatrixView<std::complex<float>> out) const {
-  state_->tiles.copy_lower(out);
-}
-
-CholeskyFactor cholesky(MatrixView<const double> a, const Options& options) {
-  return CholeskyFactor(factor_view(a, options));
-}
-CholeskyFactor cholesky(MatrixView<const float> a, const Options& options) {
-  return CholeskyFactor(factor_view(a, options));
-}
-CholeskyFactor cholesky(MatrixView<const std::complex<double>> a, const Options& options) {
-  return CholeskyFactor(factor_view(a, options));
-}
-CholeskyFactor cholesky(MatrixView<const std::complex<float>> a, const Options& options) {
-  return CholeskyFactor(factor_view(a, options));
+CholeskyFactor cholesky(MatrixView<const Complex64> a, Element precision, const Options& options) {
+  return factor_in(a, precision, options);
 }
 
 RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const Options& options,
@@ -114,8 +230,10 @@ RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const Option
   problem.n = n;
   problem.precision = precision;
   problem.point_dimensions = generated ? 2 : 0;
+  problem.formats.in_storage = machine.storage.has_value();
+  problem.durable = problem.formats.in_storage && !generated;
   PlannedRun planned = plan_path(problem, machine, options);
-  check_host_memory(planned, options, "cholesky");
+  if (!problem.formats.in_storage) check_host_memory(planned, options, "cholesky");
   return make_simulated_report(std::move(planned));
 }
 

@@ -92,7 +92,8 @@ std::int64_t cholesky_host_bytes(const CholeskyProblem& problem) {
   std::int64_t bytes = 0;
   for (int f = 0; f < blocks.families(); ++f) {
     // What is temporary comes home only if it has to leave a device.
-    if (blocks.family(f).origin != Origin::temporary) bytes += blocks.total_bytes(f);
+    const BlockFamily& family = blocks.family(f);
+    if (family.origin != Origin::temporary && !family.in_storage) bytes += blocks.total_bytes(f);
   }
   return bytes;
 }

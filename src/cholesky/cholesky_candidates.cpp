@@ -42,16 +42,43 @@ std::int64_t tiles_that_fit(const Schedule& schedule, std::int64_t memory_bytes)
                                    std::min(1.0, static_cast<double>(memory_bytes) / bytes));
 }
 
-/// An order as a number: the width of a super-tile, 0 for the textbook's, or this; and as much more
-/// where tiles are stored as they are done.
-constexpr std::int64_t kBalanced = -1;
-constexpr std::int64_t kBringsHome = std::int64_t{1} << 32;
+/// An order as a number: the width of a super-tile, 0 for the textbook's, or one of these; how wide
+/// the blocks of host memory are and their groups; and a bit where tiles are stored as they are
+/// done.
+constexpr int kBits = 20;
+constexpr std::int64_t kMask = (std::int64_t{1} << kBits) - 1;
+constexpr std::int64_t kBalanced = kMask;
+constexpr std::int64_t kBringsHome = std::int64_t{1} << 3 * kBits;
 Order order_of(std::int64_t number) {
-  const bool brings_home = number >= kBringsHome + kBalanced;
-  if (brings_home) number -= kBringsHome;
-  return {.super_tile = std::max<std::int64_t>(number, 0),
-          .balanced = number == kBalanced,
-          .brings_home = brings_home};
+  const std::int64_t width = number & kMask;
+  return {.super_tile = width == kBalanced ? 0 : width,
+          .outer = number >> kBits & kMask,
+          .group = number >> 2 * kBits & kMask,
+          .balanced = width == kBalanced,
+          .brings_home = (number & kBringsHome) != 0};
+}
+
+/// Blocks that host memory of so many slots holds between storage and devices of `slots`, with the
+/// operands of a group and of the next one beside them.
+void add_two_levels(std::int64_t tiles, std::int64_t on_host, std::int64_t slots, int devices,
+                    std::vector<std::int64_t>& orders) {
+  const auto widest = static_cast<std::int64_t>(std::sqrt(static_cast<double>(slots) + 1)) - 1;
+  for (std::int64_t width = widest; width >= std::max<std::int64_t>(widest - 1, 1); --width) {
+    for (const std::int64_t group : {width, 2 * width}) {
+      const auto needed = [&](std::int64_t outer) {
+        return outer * outer * devices + 2 * group * outer * (1 + devices);
+      };
+      std::int64_t outer = 0;
+      while (needed(outer + 1) <= on_host) ++outer;
+      outer = std::min(outer, tiles);
+      // Equal blocks: the last is then not a small rest.
+      const std::int64_t parts = outer > 0 ? (tiles + outer - 1) / outer : 0;
+      if (parts > 0) outer = (tiles + parts - 1) / parts;
+      if (outer <= width) continue;
+      orders.push_back(width | outer << kBits | group << 2 * kBits);
+      if (tiles > kSearchTilesMax) return;
+    }
+  }
 }
 
 }  // namespace
@@ -105,6 +132,14 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   if (problem_.devices > 1 && searched) orders.push_back(kBalanced);
   if ((problem_.devices == 1 || !all_fits) && searched) orders.push_back(0);
   orders.insert(orders.end(), widths.begin(), widths.end());
+  // Sums of tiles in several precisions have no place in storage.
+  if (!all_fits && problem_.formats.in_storage && problem_.formats.map == nullptr) {
+    const PlanLayout layout = make_layout(column, machine_, {}, {});
+    if (layout.host >= 0)
+      add_two_levels(tiles,
+                     slots_of_family(layout, static_cast<std::size_t>(layout.host), kMatrixFamily),
+                     slots, problem_.devices, orders);
+  }
   if (may_leave) {
     for (const std::int64_t order : std::vector(orders)) orders.push_back(order + kBringsHome);
   }
@@ -119,7 +154,9 @@ Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) con
   return tile_cholesky(with_tile(tile), order_of(order));
 }
 
-bool CholeskyCandidates::by_seconds() const { return problem_.formats.map != nullptr; }
+bool CholeskyCandidates::by_seconds() const {
+  return problem_.formats.map != nullptr || problem_.formats.in_storage;
+}
 
 PlanOptions CholeskyCandidates::options() const {
   PlanOptions options = options_of(policy_);

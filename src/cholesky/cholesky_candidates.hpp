@@ -1,8 +1,8 @@
 #pragma once
 // The tiles and orders in which a matrix may be factored, as the search sees them.
 //
-// Contract: as CandidateSpace. An order is the width of its super-tiles (Order::super_tile), 0 for
-// the textbook order, −1 for the balanced one.
+// Contract: as CandidateSpace. An order below 2^20 - 1 is the width of its super-tiles
+// (Order::super_tile), 0 the textbook order.
 
 #include <utility>
 
@@ -41,7 +41,8 @@ class CholeskyCandidates : public CandidateSpace {
   [[nodiscard]] std::string order_name(std::int64_t order) const override;
   [[nodiscard]] Schedule schedule(std::int64_t tile, std::int64_t order) const override;
   /// A factor in several precisions: its products are so fast that what a wide super-tile saves in
-  /// bytes it may lose where copies and products wait for each other.
+  /// bytes it may lose where copies and products wait for each other. One in storage, whose links
+  /// differ by far.
   [[nodiscard]] bool by_seconds() const override;
   [[nodiscard]] PlanOptions options() const override;
   [[nodiscard]] double seconds_min(std::int64_t tile, int queues) const override;

@@ -29,16 +29,8 @@ BlockFamily strip(const char* name, const ProductProblem& problem, std::int64_t 
 }
 
 void add_blocks(const ProductProblem& problem, Schedule& schedule) {
-  schedule.blocks.add({.name = "L",
-                       .rows = problem.n,
-                       .cols = problem.n,
-                       .tile_rows = problem.factor_tile,
-                       .tile_cols = problem.factor_tile,
-                       .shape = Shape::lower,
-                       .element = problem.factor_precision,
-                       .identity = problem.factor_identity,
-                       .stays = problem.factor_formats.stay() && problem.factor_identity != 0,
-                       .elements = problem.factor_formats.elements()});
+  schedule.blocks.add(family_of_factor(problem.n, problem.factor_tile, problem.factor_precision,
+                                       problem.factor_formats, problem.factor_identity));
   BlockFamily points = strip("P", problem, problem.tile, problem.point_dimensions);
   points.identity = problem.points_identity;
   schedule.blocks.add(std::move(points));

@@ -11,6 +11,7 @@
 #include "cholesky/mixed_factor.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "session/report.hpp"
+#include "strata/detect.hpp"
 
 namespace strata {
 namespace {
@@ -44,8 +45,9 @@ RunReport multiplied(TileFactor& factor, Sweep sweep, MatrixView<double> b) {
 }  // namespace
 
 struct CovarianceSolver::State {
-  State(MatrixView<const double> p, const Options& options, std::shared_ptr<const Scout> scout)
-      : points(packed(p)), dimensions(p.cols), n(p.rows), progress(options.progress) {
+  State(MatrixView<const double> p, const Options& given, std::shared_ptr<const Scout> scout)
+      : points(packed(p)), dimensions(p.cols), n(p.rows), progress(given.progress) {
+    const Options options = within_host_memory(given, n, Element::fp64);
     const CholeskyProblem problem = problem_of(p);
     if (options.mixed.on()) {
       mixed.emplace(MatrixView<const double>{points.data(), p.rows, p.cols,

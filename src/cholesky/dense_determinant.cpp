@@ -14,14 +14,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <complex>
 #include <limits>
-#include <utility>
-#include <vector>
 
-#include "base/check.hpp"
-#include "cholesky/dense_system.hpp"
-#include "kernels/dense/host_residual.hpp"
-#include "scalar/safe_range.hpp"
+#include "base/elapsed_time.hpp"
+#include "cholesky/certified_solution.hpp"
+#include "cholesky/dense_determinant.hpp"
+#include "cholesky/dense_factor.hpp"
 
 namespace strata {
 namespace {
@@ -40,65 +39,57 @@ double scaled_factor_error(std::int64_t n) {
   return all < 1 ? std::sqrt(squares) / (1 - all) : std::numeric_limits<double>::infinity();
 }
 
-/// A bound of the error of log|A| in the range where A was factored.
-template <class T>
-double determinant_error(MatrixView<const T> a, double inverse_norm, double lost) {
-  const auto n = static_cast<double>(a.rows);
-  const double rho = inverse_norm * (scaled_factor_error<T>(a.rows) + std::sqrt(n) * lost);
+}  // namespace
+
+template <class T, class A>
+double determinant_error(MatrixView<const A> near, double inverse_norm, double lost,
+                         double log_determinant, int exponent) {
+  if (near.rows == 0) return 0;
+  const auto n = static_cast<double>(near.rows);
+  const double rho = inverse_norm * (scaled_factor_error<T>(near.rows) + std::sqrt(n) * lost);
   if (!(rho < 1)) return std::numeric_limits<double>::infinity();
   double logarithms = n * std::log(std::max(inverse_norm, 1.0));
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    logarithms += std::abs(std::log(static_cast<double>(real_part(a(i, i)))));
-  return std::sqrt(n) * rho / (1 - rho) + (n + 8) * 0x1p-53 * logarithms;
+  for (std::int64_t i = 0; i < near.rows; ++i)
+    logarithms += std::abs(std::log(static_cast<double>(real_part(near(i, i)))));
+  const double powers = static_cast<double>(exponent) * n * std::log(2.0);
+  return std::sqrt(n) * rho / (1 - rho) + (n + 8) * 0x1p-53 * logarithms +
+         2 * 0x1p-53 * (std::abs(powers) + std::abs(log_determinant));
 }
+
+namespace {
 
 template <class T>
 LogDeterminant determinant_of(MatrixView<const T> a, const Options& options, GivenTriangles given) {
   const auto start = std::chrono::steady_clock::now();
-  const int exponent = exponent_out_of_range(largest_diagonal(a), element_of<T>);
-  OwnedColumns<T> copy;
-  MatrixView<const T> near = a;
-  Loss loss;
-  if (exponent != 0 && a.rows == a.cols) {
-    copy = divided(a, exponent, given);
-    near = std::as_const(copy).view();
-    loss = loss_of(a, near, exponent);
-  }
-  CholeskyFactor factor = cholesky(near, options);
+  CholeskyFactor factor = factor_lower<T>(a, options, StoredUntil::released);
+  const SolveResult known = certify_factor(factor, a, given);
   LogDeterminant result;
+  result.factor = factor.info();
+  result.error = known.log_determinant_error;
+  result.scaled_condition = known.certificate.scaled_condition;
   result.precision = element_of<T>;
   result.run = factor.report();
-  result.factor = factor.info();
-  if (!result.factor.ok) {
-    result.factor.bad_pivot = std::scalbn(result.factor.bad_pivot, exponent);
-    return result;
-  }
-  const double powers = static_cast<double>(exponent) * static_cast<double>(a.rows) * std::log(2.0);
-  result.factor.log_determinant += powers;
-  result.scaled_condition = 1;
-  result.error = 0;
-  if (a.rows > 0) {
-    const std::vector<double> scale = unit_scale(near);
-    RunReport solves;
-    const double inverse_norm = scaled_inverse_norm<T>(factor, scale, solves);
-    // ‖S⁻¹‖∞·‖S‖∞, as Certificate has it.
-    DenseBlock columns(a.rows, 1);
-    std::copy(scale.begin(), scale.end(), columns.column(0));
-    DenseBlock sums(a.rows, 1);
-    symmetric_magnitudes(near, std::as_const(columns).view(), sums.view());
-    double norm = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      norm = std::max(norm, scale[at(i)] * sums.column(0)[i]);
-    result.scaled_condition = norm * inverse_norm;
-    const double differs = given == GivenTriangles::both ? scaled_asymmetry(near, scale) : 0;
-    result.error = determinant_error(near, inverse_norm, loss.scaled_norm + differs) +
-                   2 * 0x1p-53 * (std::abs(powers) + std::abs(result.factor.log_determinant));
-  }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   return result;
 }
 
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
+
 }  // namespace
+
+template double determinant_error<double>(MatrixView<const double>, double, double, double, int);
+template double determinant_error<double>(MatrixView<const float>, double, double, double, int);
+template double determinant_error<float>(MatrixView<const double>, double, double, double, int);
+template double determinant_error<float>(MatrixView<const float>, double, double, double, int);
+template double determinant_error<Complex128>(MatrixView<const Complex128>, double, double, double,
+                                              int);
+template double determinant_error<Complex128>(MatrixView<const Complex64>, double, double, double,
+                                              int);
+template double determinant_error<Complex64>(MatrixView<const Complex128>, double, double, double,
+                                             int);
+template double determinant_error<Complex64>(MatrixView<const Complex64>, double, double, double,
+                                             int);
 
 LogDeterminant log_determinant(MatrixView<const double> a, const Options& options,
                                GivenTriangles given) {

@@ -1,6 +1,6 @@
 #pragma once
-// What solutions and log-determinants of dense systems share: columns that are owned, powers of two
-// that bring a matrix into the middle of the range, and the norm of a scaled inverse.
+// What solutions and log-determinants of dense systems share: columns that are owned, and powers of
+// two that bring a matrix into the middle of the range.
 //
 // Contract: T and A are double or float or std::complex of one of them; D = diag(A)^(−1/2), and
 // S = D·A·D has a unit diagonal.
@@ -13,9 +13,7 @@
 
 #include "base/index.hpp"
 #include "cholesky/certified_solution.hpp"
-#include "cholesky/inverse_norm.hpp"
 #include "scalar/complex.hpp"
-#include "session/report.hpp"
 #include "strata/cholesky.hpp"
 
 namespace strata {
@@ -90,25 +88,6 @@ template <class A>
   for (std::int64_t i = 0; i < a.rows; ++i)
     scale.push_back(1 / std::sqrt(static_cast<double>(real_part(a(i, i)))));
   return scale;
-}
-
-/// ‖S⁻¹‖∞ of S = D·A·D, D = diag(scale), by the factor of A; `solves` counts what it takes.
-template <class T>
-[[nodiscard]] double scaled_inverse_norm(CholeskyFactor& factor, const std::vector<double>& scale,
-                                         RunReport& solves) {
-  std::vector<double> root;
-  for (const double d : scale) root.push_back(1 / d);
-  using W = WideOf<T>;
-  return estimate_scaled_inverse_norm(root, [&](MatrixView<W> v) {
-    if constexpr (std::is_same_v<T, W>) {
-      accumulate(solves, factor.solve(v));
-    } else {
-      OwnedColumns<T> narrow{v.rows, v.cols};
-      copy_columns<W, T>(v, narrow.view());
-      accumulate(solves, factor.solve(narrow.view()));
-      copy_columns<T, W>(narrow.view(), v);
-    }
-  });
 }
 
 }  // namespace strata

@@ -13,14 +13,8 @@ Schedule norms_of_factor(const CholeskyProblem& factor, std::int64_t order) {
           "cholesky", "blocks of order {} do not divide tiles of order {}", order, factor.tile);
   Schedule schedule;
   schedule.devices = factor.devices;
-  schedule.blocks.add({.name = "L",
-                       .rows = factor.n,
-                       .cols = factor.n,
-                       .tile_rows = factor.tile,
-                       .tile_cols = factor.tile,
-                       .shape = Shape::lower,
-                       .identity = factor.factor_identity,
-                       .stays = factor.formats.stay() && factor.factor_identity != 0});
+  schedule.blocks.add(family_of_factor(factor.n, factor.tile, Element::fp64, factor.formats,
+                                       factor.factor_identity));
   const std::int64_t tiles = schedule.blocks.block_rows(factor_norms::kFactor);
   const std::int64_t of_tile = norm_blocks(tile, order) * norm_blocks(tile, order);
   schedule.blocks.add({.name = "T",

@@ -67,16 +67,8 @@ void emit_row(const InverseColumns& columns, const TileFormats& formats, int dev
 }
 
 void add_blocks(const InverseProblem& problem, const InverseColumns& columns, Schedule& schedule) {
-  schedule.blocks.add({.name = "L",
-                       .rows = problem.n,
-                       .cols = problem.n,
-                       .tile_rows = problem.tile,
-                       .tile_cols = problem.tile,
-                       .shape = Shape::lower,
-                       .element = problem.precision,
-                       .identity = problem.factor_identity,
-                       .stays = problem.formats.stay() && problem.factor_identity != 0,
-                       .elements = problem.formats.elements()});
+  schedule.blocks.add(family_of_factor(problem.n, problem.tile, problem.precision, problem.formats,
+                                       problem.factor_identity));
   schedule.blocks.add({.name = "W",
                        .element = problem.precision,
                        .origin = Origin::temporary,

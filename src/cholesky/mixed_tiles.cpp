@@ -110,13 +110,15 @@ class MixedTiles final : public TileTasks {
          {sum(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
   }
 
-  void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j) const override {
+  void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j,
+              Hint hint) const override {
     const Pair pair = operands_of(map_, m, k, j);
     if (pair[0] == TilePrecision::none) return;
     if (m == k) {
-      emit(tasks, syrk, m, k, {sum(m, k), form(m, j, pair[0])});
+      emit(tasks, syrk, m, k, {{sum(m, k), hint}, form(m, j, pair[0])});
     } else {
-      emit(tasks, gemm, m, k, {sum(m, k), form(m, j, pair[0]), form(k, j, pair[1])}, kTransposeB);
+      emit(tasks, gemm, m, k, {{sum(m, k), hint}, form(m, j, pair[0]), form(k, j, pair[1])},
+           kTransposeB);
     }
   }
 

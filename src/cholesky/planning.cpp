@@ -43,6 +43,9 @@ std::int64_t efficient_tile(std::int64_t n, const Machine& machine, std::int64_t
 /// Whether a call that leaves the path open takes the in-core one. A column of right-hand sides for
 /// each 32 of the matrix has to fit beside it, so that the solves that follow run well.
 bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const Options& options) {
+  require(!problem.formats.in_storage || options.path != CholeskyPath::in_core, ErrorKind::misuse,
+          "options", "a factor in storage is not made in core");
+  if (problem.formats.in_storage) return false;
   if (options.path != CholeskyPath::automatic) return options.path == CholeskyPath::in_core;
   const std::int64_t n = problem.n;
   return options.tile == 0 && problem.point_dimensions == 0 && n <= kInCoreOrderMax &&
@@ -115,6 +118,7 @@ PlannedRun plan_candidates(CholeskyProblem& problem, const Machine& machine, Sea
   PlannedRun planned = search(candidates, machine, options);
   problem.tile = planned.tile;
   planned.host_bytes = cholesky_host_bytes(problem);
+  if (problem.formats.in_storage) planned.host_bytes += host_bytes_beside_storage(*planned.plan);
   return planned;
 }
 
@@ -223,8 +227,9 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   const MemoryNeeds needs = cholesky_needs(problem, smallest_memory(machine));
   check_device_memory(needs, problem.n, problem.tile, machine);
   // As far as it is known before there is a plan; of a free tile the search thinks.
-  if (!free_tile)
-    check_host_memory(needs, problem.n, problem.tile, 0, machine, options, "cholesky");
+  if (!free_tile && !problem.formats.in_storage)
+    check_host_memory(needs, problem.n, problem.tile, 0, machine, options, "cholesky", "",
+                      kOtherwise);
   Machine bounded = machine;
   if (options.host_memory_bytes > 0) bounded.host_memory_bytes = options.host_memory_bytes;
   const std::int64_t sizes = sizes_measured(machine.devices[0], gemm, problem.precision);
@@ -237,6 +242,17 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
       plan_candidates(problem, bounded, search, homes_by_options(problem, options));
   planned.seconds = seconds_since(start);
   return planned;
+}
+
+Options within_host_memory(Options options, std::int64_t n, Element element) {
+  if (!options.storage.used()) return options;
+  constexpr std::int64_t kTile = 2048;
+  const std::int64_t bytes = n * (n + std::min(n, kTile)) / 2 * bytes_of(element);
+  const std::int64_t there = options.host_memory_bytes > 0
+                                 ? options.host_memory_bytes
+                                 : detect_machine("host").host_memory_bytes;
+  if (bytes <= there) options.storage = {};
+  return options;
 }
 
 std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
@@ -312,14 +328,17 @@ TargetChunks choose_target_chunks(const WhitenedProblem& problem, const Machine&
     blocks = std::max((kTargetsWanted + columns - 1) / columns, queues);
     // What leaves a device needs host memory: little beside that of the factor, or beside any.
     const std::int64_t home = std::max(1_GiB, sizes.factor_bytes / 4);
-    blocks = std::min(blocks, std::max<std::int64_t>(home / sizes.block_column_bytes, 1));
+    // A factor in storage leaves host memory to what is between the two: W stays on the devices.
+    if (!problem.formats.in_storage)
+      blocks = std::min(blocks, std::max<std::int64_t>(home / sizes.block_column_bytes, 1));
     const std::int64_t beside = budget - sizes.factor_bytes_of_device - sizes.fixed_bytes;
     const std::int64_t room = beside >= sizes.block_column_bytes ? beside : budget / 2;
     // With fewer than a tile's columns, L would take more than W does when it moves.
     const std::int64_t fitting = room / sizes.block_column_bytes;
-    if (fitting >= 2 || room == beside) blocks = std::min(blocks, fitting);
+    if (fitting >= 2 || room == beside || problem.formats.in_storage)
+      blocks = std::min(blocks, fitting);
   }
-  blocks = std::min(blocks, all);
+  blocks = std::clamp(blocks, std::int64_t{1}, std::max<std::int64_t>(all, 1));
   return {columns, blocks * columns, blocks * sizes.block_column_bytes + sizes.fixed_bytes};
 }
 

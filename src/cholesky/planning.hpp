@@ -2,6 +2,7 @@
 // From a problem, a machine and options to a plan: the path, the tile, the order of tasks.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cholesky/cholesky_bounds.hpp"
@@ -33,6 +34,13 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// say.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
                                    const Options& options);
+
+/// Without storage where host memory holds a factor in `element`, by whatever tiles.
+[[nodiscard]] Options within_host_memory(Options options, std::int64_t n, Element element);
+
+/// What a refusal for host memory says that would help otherwise.
+inline constexpr std::string_view kOtherwise =
+    "; or files hold what it does not: --storage DIR (Options::storage)";
 
 /// The order of tiles by a rule of thumb, where the search begins: the size at which the device's
 /// kernels are efficient, smaller for small matrices so that all queues have work, halved until a

@@ -21,8 +21,11 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "base/index.hpp"
 #include "cholesky/certified_solution.hpp"
+#include "cholesky/dense_determinant.hpp"
+#include "cholesky/dense_factor.hpp"
 #include "cholesky/dense_system.hpp"
 #include "kernels/dense/host_residual.hpp"
 #include "scalar/complex.hpp"
@@ -32,6 +35,8 @@
 
 namespace strata {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// A system in a range where neither factor nor residuals overflow or lose digits: A as it was
 /// given, whatever it is factored in.
@@ -113,7 +118,7 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<
   using W = WideOf<T>;
   Certificate& c = result.certificate;
   const BlockSolverOf<T> solve = [&](MatrixView<T> v) {
-    accumulate(result.solve, factor.solve(v));
+    accumulate(result.solve, solve_scaled(factor, v));
   };
   const std::vector<double> scale = unit_scale(system.a);
   round_to_range<T>(system.back, x);
@@ -130,6 +135,9 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<
   // The factor's S⁻¹ is that of a matrix nearby.
   const double asymmetry =
       system.given == GivenTriangles::both ? scaled_asymmetry(system.a, scale) : 0;
+  result.log_determinant_error =
+      determinant_error<T>(system.a, inverse_norm, system.loss.scaled_norm + asymmetry,
+                           factor.info().log_determinant, factor.state().matrix.exponent);
   const double nearby = 2 * c.scaled_condition * (kRoundings<T> * ulp + asymmetry);
   const double inflated = nearby < 1 ? inverse_norm / (1 - nearby) : kErrorUnknown;
   std::vector<double> bounds = forward_bounds<W>(m, x, scale, scale, inflated);
@@ -147,22 +155,19 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<
   set_errors(m, system.loss, bounds, c);
 }
 
-/// What is solved, in a range where that can be done, and the memory of what had to be copied: A in
-/// the range of T as it was given, and in T.
+/// What is solved, in a range where that can be done, and the memory of what had to be copied.
 template <class T, class A>
 struct Scaled {
   using W = WideOf<T>;
 
   OwnedColumns<A> near_a;
-  OwnedColumns<T> narrow_a;
   OwnedColumns<W> near_b;
-  int exponent = 0;  ///< A is 2 to this times what is factored
   System<A> system;
 
+  /// 2^(−exponent)·A is what is factored.
   template <class B>
-  Scaled(MatrixView<const A> a, MatrixView<const B> b, GivenTriangles given)
-      : exponent(exponent_out_of_range(largest_diagonal(a), element_of<T>)),
-        system{a, {}, std::vector<int>(at(b.cols), -exponent), {}, given} {
+  Scaled(MatrixView<const A> a, MatrixView<const B> b, int exponent, GivenTriangles given)
+      : system{a, {}, std::vector<int>(at(b.cols), -exponent), {}, given} {
     if (exponent != 0) {
       near_a = divided(a, exponent, given);
       system.a = std::as_const(near_a).view();
@@ -179,51 +184,61 @@ struct Scaled {
         near_b.view()(i, j) = times_power(near_b.view()(i, j), -of_column);
     }
   }
-
-  /// What is factored.
-  [[nodiscard]] MatrixView<const T> factored() {
-    if constexpr (std::is_same_v<T, A>) {
-      return system.a;
-    } else {
-      narrow_a = {system.a.rows, system.a.cols};
-      for (std::int64_t j = 0; j < system.a.cols; ++j)
-        for (std::int64_t i = j; i < system.a.rows; ++i)
-          narrow_a.view()(i, j) = static_cast<T>(system.a(i, j));
-      return std::as_const(narrow_a).view();
-    }
-  }
 };
 
+/// By a factor of A.
 template <class T, class A, class B>
-SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
-                         const Options& options, GivenTriangles given) {
-  const auto start = std::chrono::steady_clock::now();
-  check_solve_shapes(a, b, x);
-  Scaled<T, A> scaled(a, b, given);
-  const System<A>& system = scaled.system;
+SolveResult solve_by(CholeskyFactor& factor, MatrixView<const A> a, MatrixView<const B> b,
+                     MatrixView<T> x, GivenTriangles given, Clock::time_point start) {
   SolveResult result;
-  CholeskyFactor factor = cholesky(scaled.factored(), options);
   result.factor = factor.report();
-  FactorInfo& info = result.certificate.factor;
-  info = factor.info();
-  if (scaled.exponent != 0) {
-    info.bad_pivot = std::scalbn(info.bad_pivot, scaled.exponent);
-    info.log_determinant +=
-        static_cast<double>(scaled.exponent) * static_cast<double>(a.rows) * std::log(2.0);
-  }
-  result.certificate.precision = element_of<T>;
-  if (info.ok) {
+  Certificate& c = result.certificate;
+  c.factor = factor.info();
+  c.precision = element_of<T>;
+  if (c.factor.ok) {
+    Scaled<T, A> scaled(a, b, factor.state().matrix.exponent, given);
+    const System<A>& system = scaled.system;
     DenseBlockOf<WideOf<T>> y = solved_in_range<T>(
-        [&](MatrixView<T> v) { accumulate(result.solve, factor.solve(v)); }, system.b);
+        [&](MatrixView<T> v) { accumulate(result.solve, solve_scaled(factor, v)); }, system.b);
     certify<T>(factor, system, y.view(), result);
     for (std::int64_t j = 0; j < b.cols; ++j)
       for (std::int64_t i = 0; i < b.rows; ++i)
         x(i, j) = static_cast<T>(times_power(y.column(j)[i], system.back[at(j)]));
+    factor.state().scaled_condition = c.scaled_condition;
+    factor.state().log_determinant_error = result.log_determinant_error;
   }
-  result.certificate.bytes_moved = result.factor.traffic.total() + result.solve.traffic.total();
-  result.certificate.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  c.bytes_moved = result.factor.traffic.total() + result.solve.traffic.total();
+  c.seconds = seconds_since(start);
   return result;
+}
+
+template <class T, class A, class B>
+SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
+                         const Options& options, GivenTriangles given) {
+  const Clock::time_point start = Clock::now();
+  check_solve_shapes(a, b, x);
+  CholeskyFactor factor = factor_lower<T>(a, options, StoredUntil::released);
+  return solve_by(factor, a, b, x, given, start);
+}
+
+template <class T, class A>
+SolveResult solve_saved(CholeskyFactor& factor, MatrixView<const A> a,
+                        MatrixView<const WideOf<A>> b, MatrixView<T> x, GivenTriangles given) {
+  const Clock::time_point start = Clock::now();
+  require(factor.info().ok, ErrorKind::misuse, "solve", "there is no factor: {} is no pivot",
+          factor.info().bad_pivot);
+  require(factor.precision() == element_of<T>, ErrorKind::misuse, "solve",
+          "a factor in {} does not solve in {}", to_string(factor.precision()),
+          to_string(element_of<T>));
+  const std::uint64_t matrix = factor.state().matrix.hash;
+  require(matrix != 0, ErrorKind::misuse, "solve",
+          "a factor that is not durable in storage does not tell its matrix from others");
+  require(a.rows == a.cols && a.rows == factor.n(), ErrorKind::misuse, "solve",
+          "a matrix of {} by {} is not that of a factor of order {}", a.rows, a.cols, factor.n());
+  check_solve_shapes(a, b, x);
+  require(hash_of_lower<T>(a) == matrix, ErrorKind::numerical, "solve",
+          "the matrix is not the one that was factored");
+  return solve_by(factor, a, b, x, given, start);
 }
 
 }  // namespace
@@ -279,5 +294,49 @@ SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex128> b,
                   MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
+
+SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a, MatrixView<const double> b,
+                  MatrixView<double> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a, MatrixView<const double> b,
+                  MatrixView<float> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a, MatrixView<const double> b,
+                  MatrixView<double> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a, MatrixView<const double> b,
+                  MatrixView<float> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex128> a,
+                  MatrixView<const Complex128> b, MatrixView<Complex128> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex128> a,
+                  MatrixView<const Complex128> b, MatrixView<Complex64> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex64> a,
+                  MatrixView<const Complex128> b, MatrixView<Complex128> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex64> a,
+                  MatrixView<const Complex128> b, MatrixView<Complex64> x, GivenTriangles given) {
+  return solve_saved(factor, a, b, x, given);
+}
+
+template <class T>
+SolveResult certify_factor(CholeskyFactor& factor, MatrixView<const T> a, GivenTriangles given) {
+  const OwnedColumns<WideOf<T>> none{a.rows, 0};
+  OwnedColumns<T> no_x{a.rows, 0};
+  return solve_by<T>(factor, a, none.view(), no_x.view(), given, Clock::now());
+}
+template SolveResult certify_factor(CholeskyFactor&, MatrixView<const double>, GivenTriangles);
+template SolveResult certify_factor(CholeskyFactor&, MatrixView<const float>, GivenTriangles);
+template SolveResult certify_factor(CholeskyFactor&, MatrixView<const Complex128>, GivenTriangles);
+template SolveResult certify_factor(CholeskyFactor&, MatrixView<const Complex64>, GivenTriangles);
 
 }  // namespace strata

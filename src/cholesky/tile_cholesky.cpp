@@ -39,11 +39,12 @@ class UniformTiles final : public TileTasks {
          {tile(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
   }
 
-  void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j) const override {
+  void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j,
+              Hint hint) const override {
     if (m == k) {
-      emit(tasks, syrk, m, k, {tile(m, k), tile(m, j)});
+      emit(tasks, syrk, m, k, {{tile(m, k), hint}, tile(m, j)});
     } else {
-      emit(tasks, gemm, m, k, {tile(m, k), tile(m, j), tile(k, j)}, kTransposeB);
+      emit(tasks, gemm, m, k, {{tile(m, k), hint}, tile(m, j), tile(k, j)}, kTransposeB);
     }
   }
 
@@ -74,13 +75,16 @@ class UniformTiles final : public TileTasks {
 
 class TileCholeskyEmitter {
  public:
-  TileCholeskyEmitter(const TileTasks& tiles_tasks, std::int64_t tiles, TaskList& tasks)
-      : does_(tiles_tasks), tiles_(tiles), tasks_(tasks) {}
+  /// `done`: tiles that are there already.
+  TileCholeskyEmitter(const TileTasks& tiles_tasks, std::int64_t tiles,
+                      const std::vector<bool>* done, TaskList& tasks)
+      : does_(tiles_tasks), tiles_(tiles), done_(done), tasks_(tasks) {}
 
   void column(std::int64_t k) {
     for (std::int64_t m = k; m < tiles_; ++m) {
+      if (is_done(m, k)) continue;
       does_.first_touch(tasks_, m, k);
-      for (std::int64_t j = 0; j < k; ++j) does_.update(tasks_, m, k, j);
+      for (std::int64_t j = 0; j < k; ++j) does_.update(tasks_, m, k, j, Hint::none);
       does_.finish(tasks_, m, k);
     }
   }
@@ -89,27 +93,38 @@ class TileCholeskyEmitter {
   // first touch, the updates from one column on their left, and what they do among themselves.
   void block_begin(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
-      for (std::int64_t m = std::max(m0, k); m < m1; ++m) does_.first_touch(tasks_, m, k);
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) {
+        if (!is_done(m, k)) does_.first_touch(tasks_, m, k);
+      }
     }
   }
   void block_update(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
-                    std::int64_t j) {
+                    std::int64_t j, Hint hint) {
     for (std::int64_t k = k0; k < k1; ++k) {
-      for (std::int64_t m = std::max(m0, k); m < m1; ++m) does_.update(tasks_, m, k, j);
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) {
+        if (!is_done(m, k)) does_.update(tasks_, m, k, j, hint);
+      }
     }
   }
   void block_end(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
       for (std::int64_t m = std::max(m0, k); m < m1; ++m) {
-        for (std::int64_t j = k0; j < k; ++j) does_.update(tasks_, m, k, j);
+        if (is_done(m, k)) continue;
+        for (std::int64_t j = k0; j < k; ++j) does_.update(tasks_, m, k, j, Hint::none);
         does_.finish(tasks_, m, k);
       }
     }
   }
 
  private:
+  [[nodiscard]] bool is_done(std::int64_t m, std::int64_t k) const {
+    return done_ != nullptr &&
+           (*done_)[static_cast<std::size_t>(k * tiles_ - k * (k - 1) / 2 + m - k)];
+  }
+
   const TileTasks& does_;
   std::int64_t tiles_;
+  const std::vector<bool>* done_;
   TaskList& tasks_;
 };
 
@@ -124,6 +139,7 @@ struct BlockStep {
   std::int64_t k1;
   std::int64_t
       what;  ///< one of these; j < k0: updates from column j; k0: what they do among each other
+  bool goes_home = false;  ///< the devices make room for others before the next step of the block
 
   static BlockStep of_column(std::int64_t k, std::int64_t tiles) {
     return {k, tiles, k, k + 1, kColumn};
@@ -148,6 +164,49 @@ std::vector<BlockStep> super_tile_steps(std::int64_t tiles, std::int64_t width, 
   return steps;
 }
 
+/// Super-tiles of a block of host memory, each with the updates from one group of columns before
+/// the next group comes: forwards and backwards in turn, so that the last one stays where it is.
+std::vector<BlockStep> two_level_steps(std::int64_t tiles, const Order& order, int devices,
+                                       bool generated) {
+  const std::int64_t width = order.super_tile;
+  const std::int64_t group = std::max<std::int64_t>(order.group, 1);
+  std::vector<BlockStep> steps;
+  const auto add_updates = [&](BlockStep block, std::int64_t first, std::int64_t end,
+                               bool goes_home) {
+    if (generated && first == 0) {
+      block.what = BlockStep::kBegin;
+      steps.push_back(block);
+    }
+    for (block.what = first; block.what < end; ++block.what) {
+      block.goes_home = goes_home && block.what + 1 == end;
+      steps.push_back(block);
+    }
+  };
+  for (std::int64_t k0 = 0; k0 < tiles; k0 += order.outer) {
+    const std::int64_t k1 = std::min(k0 + order.outer, tiles);
+    for (std::int64_t m0 = k0; m0 < tiles; m0 += order.outer * devices) {
+      const std::int64_t m1 = std::min(m0 + order.outer * devices, tiles);
+      std::vector<BlockStep> inner;
+      for (std::int64_t k = k0; k < k1; k += width) {
+        for (std::int64_t m = std::max(m0, k); m < m1; m += width * devices)
+          inner.push_back({m, std::min(m + width * devices, m1), k, std::min(k + width, k1), 0});
+      }
+      bool backwards = false;
+      for (std::int64_t j = 0; j < k0; j += group, backwards = !backwards) {
+        for (std::size_t b = 0; b < inner.size(); ++b)
+          add_updates(inner[backwards ? inner.size() - 1 - b : b], j, std::min(j + group, k0),
+                      b + 1 < inner.size());
+      }
+      for (BlockStep block : inner) {
+        add_updates(block, k0, block.k0, false);
+        block.what = block.k0;
+        steps.push_back(block);
+      }
+    }
+  }
+  return steps;
+}
+
 /// Blocks, columns, one block. The rows of a block are those of whole rounds of the serpentine
 /// distribution, so that each device has its share of it.
 std::vector<BlockStep> balanced_steps(std::int64_t tiles, int devices, bool generated) {
@@ -165,6 +224,8 @@ std::vector<BlockStep> balanced_steps(std::int64_t tiles, int devices, bool gene
 /// None for column after column, which need no list.
 std::vector<BlockStep> steps_of(const CholeskyProblem& problem, Order order, std::int64_t tiles) {
   const bool generated = problem.point_dimensions > 0;
+  if (order.outer > order.super_tile)
+    return two_level_steps(tiles, order, problem.devices, generated);
   if (order.super_tile > 0) {
     return super_tile_steps(tiles, order.super_tile, order.super_tile * problem.devices, generated);
   }
@@ -176,24 +237,19 @@ Schedule without_tasks(const CholeskyProblem& problem, Order order) {
   const bool generated = problem.point_dimensions > 0;
   Schedule schedule;
   schedule.devices = problem.devices;
-  schedule.blocks.add(
-      {.name = generated ? "C" : "A",
-       .rows = problem.n,
-       .cols = problem.n,
-       .tile_rows = problem.tile,
-       .tile_cols = problem.tile,
-       .shape = Shape::lower,
-       .element = problem.precision,
-       .origin = generated ? Origin::generated : Origin::stored,
-       .identity = problem.factor_identity,
-       .stays = problem.formats.stay() && problem.factor_identity != 0 && !order.brings_home,
-       .elements = problem.formats.elements()});
+  BlockFamily matrix = family_of_factor(problem.n, problem.tile, problem.precision, problem.formats,
+                                        problem.factor_identity);
+  matrix.name = std::string(1, generated ? 'C' : 'A');
+  matrix.origin = generated ? Origin::generated : Origin::stored;
+  matrix.stays = matrix.stays && !order.brings_home;
+  schedule.blocks.add(std::move(matrix));
   schedule.blocks.add({.name = "S",
                        .rows = kStatusRows,
                        .cols = schedule.blocks.block_rows(kMatrixFamily),
                        .tile_rows = kStatusRows,
                        .tile_cols = 1,
-                       .origin = Origin::generated});
+                       .origin = Origin::generated,
+                       .in_storage = problem.durable});
   schedule.operands = {3, 1};
   if (generated) {
     schedule.blocks.add({.name = "P",
@@ -217,9 +273,11 @@ std::unique_ptr<const TileTasks> uniform_tile_tasks(const CholeskyProblem& probl
 }
 
 std::string Order::name() const {
-  const std::string how = super_tile > 0 ? fmt::format("super_tile({})", super_tile)
-                          : balanced     ? "balanced column"
-                                         : "column";
+  const std::string how = outer > super_tile
+                              ? fmt::format("super_tile({}) of {} by {}", outer, super_tile, group)
+                          : super_tile > 0 ? fmt::format("super_tile({})", super_tile)
+                          : balanced       ? "balanced column"
+                                           : "column";
   return brings_home ? how + " home" : how;
 }
 
@@ -239,16 +297,16 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
   schedule.emit =
       [does = std::shared_ptr<const TileTasks>(mixed ? mixed_tile_tasks(problem, owners)
                                                      : uniform_tile_tasks(problem, owners)),
-       tiles, steps](std::int64_t s, TaskList& tasks) {
-        const auto [m0, m1, k0, k1, what] =
+       tiles, steps, done = problem.done](std::int64_t s, TaskList& tasks) {
+        const auto [m0, m1, k0, k1, what, goes_home] =
             steps->empty() ? BlockStep::of_column(s, tiles) : (*steps)[static_cast<std::size_t>(s)];
-        TileCholeskyEmitter emitter(*does, tiles, tasks);
+        TileCholeskyEmitter emitter(*does, tiles, done.get(), tasks);
         if (what == BlockStep::kColumn) {
           emitter.column(k0);
         } else if (what == BlockStep::kBegin) {
           emitter.block_begin(m0, m1, k0, k1);
         } else if (what < k0) {
-          emitter.block_update(m0, m1, k0, k1, what);
+          emitter.block_update(m0, m1, k0, k1, what, goes_home ? Hint::home : Hint::none);
         } else {
           emitter.block_end(m0, m1, k0, k1);
         }

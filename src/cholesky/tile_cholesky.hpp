@@ -5,6 +5,7 @@
 // in every order, so no order changes a bit of the factor. Rows of tiles belong to devices as
 // RowOwners says.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct Order {
   /// 0: column after column, the textbook order. w > 0: blocks of w·D rows × w columns of
   /// accumulators stay on the devices while the operands stream past them.
   std::int64_t super_tile = 0;
+  /// Above `super_tile`: blocks of so many columns, and rows of each device, are what host memory
+  /// holds between storage and the devices. They take the operands in groups of `group` columns of
+  /// tiles, each of which all super-tiles of the block use while host memory has it: so storage is
+  /// read by the size of host memory, not of the devices. 0: one level.
+  std::int64_t outer = 0;
+  std::int64_t group = 0;
   /// Only of the textbook order: its first and last columns as blocks of twice as many rows as
   /// there are devices. A block at the beginning needs few tiles, so that the devices have work
   /// before much has been loaded; the block at the end is updated as a whole, so that devices
@@ -49,6 +56,11 @@ struct CholeskyProblem {
   /// What the factor and the points are called from plan to plan (BlockFamily::identity).
   std::uint64_t factor_identity = 0;
   std::uint64_t points_identity = 0;
+  /// Tiles of L that are there already, by BlockTable::index, e.g. of a run before that did not
+  /// end; null: none.
+  std::shared_ptr<const std::vector<bool>> done{};
+  /// Statuses rest in storage, too, so that what is there already is known.
+  bool durable = false;
 };
 
 /// Families of the schedule's block table.

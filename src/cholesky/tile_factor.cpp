@@ -22,6 +22,7 @@
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
 #include "session/budget.hpp"
+#include "store/joined_store.hpp"
 
 namespace strata {
 namespace {
@@ -97,19 +98,23 @@ void place_near(const DeviceSet& devices, const CholeskyProblem& problem, const 
 
 }  // namespace
 
-TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
-    : TileFactor(problem, options, std::make_shared<DeviceSet>(options)) {}
+TileFactor::TileFactor(CholeskyProblem problem, const Options& options, const StoredMatrix& matrix)
+    : TileFactor(problem, options, std::make_shared<DeviceSet>(options), matrix) {}
 
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
-                       std::shared_ptr<DeviceSet> devices)
+                       std::shared_ptr<DeviceSet> devices, const StoredMatrix& matrix)
     : options_(options), session_(std::move(devices), options), problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.points_identity = new_identity();
-  PlannedRun planned = plan_path(problem_, session_.machine(), options);
-  check_host_memory(planned, options, "cholesky");
+  if (options.storage.used()) rest_in_storage(matrix);
+  PlannedRun planned = plan_path(problem_, session_.machine(), options_);
+  if (!problem_.formats.in_storage) check_host_memory(planned, options, "cholesky", "", kOtherwise);
   session_.adopt(std::move(planned));
   const BlockTable& blocks = this->blocks();
-  tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
+  if (!problem_.formats.in_storage)
+    tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
+  else if (stored_ == nullptr)
+    stored_ = std::make_unique<StoredTiles>(problem_, options.storage, matrix);
   statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
   if (problem_.formats.map != nullptr) {
     for (int f = mixed::kSums; f < blocks.families(); ++f)
@@ -120,18 +125,42 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   }
   homes_ = std::make_shared<std::map<std::uint64_t, std::shared_ptr<FamilyMemory>>>();
   keep(problem_.factor_identity, tiles_);
-  session_.set_home([homes = homes_](const BlockTable& of) {
+  session_.set_home([homes = homes_, stored = stored_.get(),
+                     tiles = problem_.factor_identity](const BlockTable& of) {
     std::vector<std::shared_ptr<FamilyMemory>> families;
     for (int f = 0; f < of.families(); ++f) {
       const auto found = homes->find(of.family(f).identity);
       families.push_back(found == homes->end() ? nullptr : found->second);
     }
-    return std::make_unique<MemoryStore>(of, std::move(families));
+    auto memory = std::make_unique<MemoryStore>(of, std::move(families));
+    std::vector<JoinedStore::Part> parts;
+    for (int f = 0; f < of.families(); ++f) {
+      if (stored != nullptr && of.family(f).identity == tiles)
+        parts.push_back({&stored->store(), kMatrixFamily});
+      else
+        parts.push_back({memory.get(), f});
+    }
+    return std::make_unique<JoinedStore>(of, std::move(parts), std::move(memory));
   });
-  place_near(session_.devices(), problem_, blocks, *tiles_);
-  pinner_ = std::make_unique<HostPinner>(session_.devices(), tiles_->data(),
-                                         blocks.total_bytes(kMatrixFamily), options.host_pinning);
+  if (tiles_ != nullptr) {
+    place_near(session_.devices(), problem_, blocks, *tiles_);
+    pinner_ = std::make_unique<HostPinner>(session_.devices(), tiles_->data(),
+                                           blocks.total_bytes(kMatrixFamily), options.host_pinning);
+  }
   reserve_arenas(0);
+}
+
+/// What a directory has already decides the tile and what is left to do.
+void TileFactor::rest_in_storage(const StoredMatrix& matrix) {
+  problem_.formats.in_storage = true;
+  problem_.durable = matrix.hash != 0;
+  const StorageChoice& storage = options_.storage;
+  const std::int64_t tile =
+      problem_.durable && storage.resume ? StoredTiles::at(storage).problem.tile : 0;
+  if (tile == 0) return;
+  options_.tile = problem_.tile = tile;
+  stored_ = std::make_unique<StoredTiles>(problem_, storage, matrix);
+  problem_.done = stored_->done();
 }
 
 /// Room for right-hand sides beside a factor that fits, so that it need not make way for them.
@@ -144,11 +173,20 @@ void TileFactor::reserve_arenas(std::int64_t bytes) {
 }
 
 const FactorInfo& TileFactor::factor_stored(BlockSource source) {
-  tiles_->reset(std::move(source));  // whose blocks are packed when they are first loaded
-  return factor_loaded();
+  if (stored_ != nullptr)
+    stored_->set_source(std::move(source));
+  else
+    tiles_->reset(std::move(source));
+  const FactorInfo& info = factor_loaded();
+  if (stored_ != nullptr) {
+    stored_->flush();
+    stored_->set_source(nullptr);
+  }
+  return info;
 }
 
 void TileFactor::load(BlockSource source, int threads) {
+  require(tiles_ != nullptr, ErrorKind::misuse, "cholesky", "a matrix in storage is not loaded");
   tiles_->reset(std::move(source));
   MemoryStore store(blocks(), {tiles_, statuses_});
   store.materialize(kMatrixFamily, threads);
@@ -161,7 +199,7 @@ const FactorInfo& TileFactor::factor_loaded() {
 
 const FactorInfo& TileFactor::factor_covariance(const double* points,
                                                 const CovarianceParameters& parameters) {
-  tiles_->reset(nullptr);
+  if (tiles_ != nullptr) tiles_->reset(nullptr);
   const BlockTable& blocks = this->blocks();
   std::vector<std::shared_ptr<FamilyMemory>> families{
       tiles_, statuses_, memory_of(blocks, kPointsFamily, points, problem_.n)};
@@ -183,6 +221,7 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   statuses_->reset(nullptr);
   const auto count = store.blocks().block_rows(kMatrixFamily);
   std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
+  if (stored_ != nullptr) stored_->read_statuses(*statuses_);
   const PotrfValues potrf_values{[this](Element precision, std::int64_t n) {
     return potrf_options(
         with_tuning(options_.blocking, session_.devices().tuning().blocking_for(precision, n)));
@@ -197,16 +236,55 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   SessionRun factorization;
   factorization.schedule = session_.adopted().plan->shared_schedule();
   factorization.homes = homes_beside(home_of_tiles());
-  (void)session_.run(std::move(factorization), store, options);
+  with_tiles(store,
+             [&](BlockStore& all) { (void)session_.run(std::move(factorization), all, options); });
   info_ = info_of(*statuses_, count, problem_.tile);
   report_ = take_report();
-  report_.pinning_seconds = pinner_->seconds();
-  report_.pinned_bytes = pinner_->pinned_bytes();
+  if (pinner_ != nullptr) {
+    report_.pinning_seconds = pinner_->seconds();
+    report_.pinned_bytes = pinner_->pinned_bytes();
+  }
   factored_ = info_.ok;
   return info_;
 }
 
+/// Runs with a store of these families whose tiles are where they rest.
+template <class Run>
+void TileFactor::with_tiles(MemoryStore& memory, const Run& run) {
+  if (stored_ == nullptr) return run(memory);
+  const BlockTable& blocks = memory.blocks();
+  StoredTiles::Statuses statuses(*stored_, *statuses_);
+  std::vector<JoinedStore::Part> parts{{&stored_->store(), kMatrixFamily}};
+  for (int f = 1; f < blocks.families(); ++f) {
+    const bool durable = blocks.family(f).in_storage;
+    parts.push_back({durable ? static_cast<BlockStore*>(&statuses) : &memory, f});
+  }
+  JoinedStore joined(blocks, std::move(parts));
+  run(joined);
+}
+
+void TileFactor::adopt_stored() {
+  require(stored_ != nullptr && stored_->tiles_done() == stored_->tiles(), ErrorKind::storage,
+          "cholesky", "{}: {} of {} tiles are factored: go on with the matrix, and resume",
+          options_.storage.directories.at(0), stored_tiles_done(),
+          stored_ == nullptr ? 0 : stored_->tiles());
+  stored_->read_statuses(*statuses_);
+  info_ = info_of(*statuses_, blocks().block_rows(kMatrixFamily), problem_.tile);
+  const PlannedRun& planned = session_.adopted();
+  report_.n = planned.n;
+  report_.tile = planned.tile;
+  report_.host_bytes = planned.host_bytes;
+  report_.storage = stored_->how();
+  factored_ = info_.ok;
+}
+
+StoredTileCount TileFactor::stored_count() const {
+  if (stored_ == nullptr) return {};
+  return {stored_->tiles(), stored_->tiles_done(), stored_->how()};
+}
+
 FamilyHome TileFactor::home_of_tiles() const {
+  if (tiles_ == nullptr) return {.pinning = HostPinning::never, .from_source = true};
   const bool loaded = problem_.n > 0 && tiles_->written(0);
   return {.pinning = options_.host_pinning,
           .from_source = problem_.point_dimensions == 0 && !loaded,
@@ -279,14 +357,17 @@ void TileFactor::run_use(std::int64_t floor_bytes, std::shared_ptr<const Schedul
                      .in_core = factor.in_core};
   const HomeModel home_model = homes_beside(home_of_tiles(), schedule->blocks.families());
   run_keeping_factor([&] {
-    (void)session_.run({std::move(schedule), std::move(figures), home_model, std::move(narrower)},
-                       store, options);
+    with_tiles(store, [&](BlockStore& all) {
+      (void)session_.run({std::move(schedule), std::move(figures), home_model, std::move(narrower)},
+                         all, options);
+    });
   });
 }
 
 RunReport TileFactor::take_report() {
   RunReport report = session_.take_report();
   report.tuning = session_.devices().tuning().source;
+  if (stored_ != nullptr) report.storage = stored_->how();
   return report;
 }
 

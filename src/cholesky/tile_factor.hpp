@@ -1,5 +1,6 @@
 #pragma once
-// TileFactor: a Cholesky factor in packed tiles in host memory, with the devices that made it.
+// TileFactor: a Cholesky factor in packed tiles in host memory or in storage, with the devices that
+// made it.
 //
 // Contract: what CholeskyFactor and CovarianceSolver share. `factor` may be called again with other
 // values. What a run leaves on the devices (tiles of the factor, coordinates) is where the next one
@@ -13,6 +14,7 @@
 #include "cholesky/covariance_product.hpp"
 #include "cholesky/lanczos_step.hpp"
 #include "cholesky/planning.hpp"
+#include "cholesky/stored_tiles.hpp"
 #include "kernels/covariance/covariance.hpp"
 #include "kernels/dense/tile_norm.hpp"
 #include "kernels/dense/tile_scales.hpp"
@@ -59,10 +61,12 @@ void describe_factor(const CholeskyProblem& factor, Use& use) {
 class TileFactor {
  public:
   /// `problem.tile` and `problem.devices` are filled in from the options. Throws Error{memory} when
-  /// the host cannot hold the factor or a device budget does not suffice.
-  TileFactor(CholeskyProblem problem, const Options& options);
+  /// the host cannot hold the factor or a device budget does not suffice. With options.storage
+  /// tiles rest in files: temporary ones, or durable ones of `matrix`.
+  TileFactor(CholeskyProblem problem, const Options& options, const StoredMatrix& matrix = {});
   /// On these devices; options.devices is not read.
-  TileFactor(CholeskyProblem problem, const Options& options, std::shared_ptr<DeviceSet> devices);
+  TileFactor(CholeskyProblem problem, const Options& options, std::shared_ptr<DeviceSet> devices,
+             const StoredMatrix& matrix = {});
   TileFactor(TileFactor&&) = default;
   TileFactor& operator=(TileFactor&&) = delete;  // would let go of memory that is being pinned
 
@@ -78,6 +82,15 @@ class TileFactor {
   const FactorInfo& factor_loaded();
   /// Factors the covariance of `points` (n × d, column-major, alive during the call).
   const FactorInfo& factor_covariance(const double* points, const CovarianceParameters& parameters);
+
+  /// Takes what rests in storage. Throws Error{storage} unless it is whole.
+  void adopt_stored();
+  /// Where it rests in storage, as StoredTileCount has it.
+  [[nodiscard]] StoredTileCount stored_count() const;
+  /// Tiles that a run before had left in storage.
+  [[nodiscard]] std::int64_t stored_tiles_done() const noexcept {
+    return stored_ == nullptr ? 0 : stored_->tiles_done();
+  }
 
   /// How large each tile of a mixed factorization was before it was rounded, in the order of
   /// TileNorms::at; zeros for diagonal tiles and for those that are left out or were not reached.
@@ -144,6 +157,11 @@ class TileFactor {
   const FactorInfo& factor(MemoryStore& store, std::vector<OperationValues> values);
   /// The memory of the tiles as it is now.
   [[nodiscard]] FamilyHome home_of_tiles() const;
+  void rest_in_storage(const StoredMatrix& matrix);
+  template <class Run>
+  void with_tiles(MemoryStore& memory, const Run& run);
+  /// A tile as it is at home, packed; in `memory` where it rests in storage.
+  [[nodiscard]] std::byte* tile_at_home(BlockId id, std::vector<std::byte>& memory) const;
   [[nodiscard]] const BlockTable& blocks() const noexcept {
     return session_.adopted().plan->schedule().blocks;
   }
@@ -172,7 +190,8 @@ class TileFactor {
   std::shared_ptr<FamilyMemory> whitened_;  ///< … memory, if W has to leave the devices
   /// By the identities of what may stay on the devices.
   std::shared_ptr<std::map<std::uint64_t, std::shared_ptr<FamilyMemory>>> homes_;
-  std::shared_ptr<FamilyMemory> tiles_;
+  std::shared_ptr<FamilyMemory> tiles_;  ///< null: they are …
+  std::unique_ptr<StoredTiles> stored_;  ///< … in storage
   std::shared_ptr<FamilyMemory> statuses_;
   std::vector<std::shared_ptr<FamilyMemory>> mixed_;  // families of mixed_tiles.hpp, if it is mixed
   TileScales scales_;

@@ -24,12 +24,8 @@ void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memo
   const BlockId id(kMatrixFamily, r, c);
   if (blocks.bytes(id) == 0) return;
   const BlockExtent x = blocks.extent(id);
-  const BlockView block{tiles_->data() + blocks.byte_offset(id),
-                        x.rows,
-                        x.cols,
-                        x.rows,
-                        x.row,
-                        x.col,
+  thread_local std::vector<std::byte> packed;
+  const BlockView block{tile_at_home(id, packed), x.rows, x.cols, x.rows, x.row, x.col,
                         blocks.element(id)};
   WideTile<T> tile;
   if constexpr (is_complex_v<T>) {  // tiles of few bits are of real matrices
@@ -41,6 +37,13 @@ void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memo
     for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i)
       visit(i, j, tile.transposed ? tile.view(j, i) : tile.view(i, j));
   }
+}
+
+std::byte* TileFactor::tile_at_home(BlockId id, std::vector<std::byte>& memory) const {
+  if (tiles_ != nullptr) return tiles_->data() + blocks().byte_offset(id);
+  memory.resize(static_cast<std::size_t>(blocks().bytes(id)));
+  stored_->store().read(id, memory.data());
+  return memory.data();
 }
 
 std::vector<TileNorm> TileFactor::measured_norms() const {

@@ -22,4 +22,19 @@ std::vector<Element> TileFormats::elements() const {
   return all;
 }
 
+BlockFamily family_of_factor(std::int64_t n, std::int64_t tile, Element precision,
+                             const TileFormats& formats, std::uint64_t identity) {
+  return {.name = "L",
+          .rows = n,
+          .cols = n,
+          .tile_rows = tile,
+          .tile_cols = tile,
+          .shape = Shape::lower,
+          .element = precision,
+          .identity = identity,
+          .stays = formats.stay() && identity != 0,
+          .in_storage = formats.in_storage,
+          .elements = formats.elements()};
+}
+
 }  // namespace strata

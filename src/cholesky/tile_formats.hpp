@@ -19,6 +19,7 @@ struct TileFormats {
   Element single = Element::fp32;
   /// Tiles stay on the devices although they have one precision; those of a map do anyway.
   bool kept = false;
+  bool in_storage = false;  ///< tiles rest in files
 
   /// Tiles go home only if they have to leave.
   [[nodiscard]] bool stay() const { return map != nullptr || kept; }
@@ -32,5 +33,9 @@ struct TileFormats {
   [[nodiscard]] std::vector<Element> elements() const;
   bool operator==(const TileFormats&) const = default;
 };
+
+/// The tiles of a factor of order n, as all schedules that use them have them.
+[[nodiscard]] BlockFamily family_of_factor(std::int64_t n, std::int64_t tile, Element precision,
+                                           const TileFormats& formats, std::uint64_t identity);
 
 }  // namespace strata

@@ -22,8 +22,9 @@ class TileTasks {
 
   /// Tile (m, k) gets its first value, if that is generated.
   virtual void first_touch(TaskList& tasks, std::int64_t m, std::int64_t k) const = 0;
-  /// A(m,k) ← A(m,k) − L(m,j)·L(k,j)ᵀ.
-  virtual void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j) const = 0;
+  /// A(m,k) ← A(m,k) − L(m,j)·L(k,j)ᵀ; `hint` is of A(m,k).
+  virtual void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j,
+                      Hint hint) const = 0;
   /// L(k,k) = potrf(A(k,k)); L(m,k) = A(m,k)·L(k,k)⁻ᵀ.
   virtual void finish(TaskList& tasks, std::int64_t m, std::int64_t k) const = 0;
 };

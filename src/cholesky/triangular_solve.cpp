@@ -151,16 +151,8 @@ class TriangularSolveEmitter {
 };
 
 void add_blocks(const SolveProblem& problem, Schedule& schedule) {
-  schedule.blocks.add({.name = "L",
-                       .rows = problem.n,
-                       .cols = problem.n,
-                       .tile_rows = problem.tile,
-                       .tile_cols = problem.tile,
-                       .shape = Shape::lower,
-                       .element = problem.precision,
-                       .identity = problem.factor_identity,
-                       .stays = problem.formats.stay() && problem.factor_identity != 0,
-                       .elements = problem.formats.elements()});
+  schedule.blocks.add(family_of_factor(problem.n, problem.tile, problem.precision, problem.formats,
+                                       problem.factor_identity));
   schedule.blocks.add({.name = "X",
                        .rows = problem.n,
                        .cols = problem.rhs,

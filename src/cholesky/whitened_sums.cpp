@@ -81,16 +81,8 @@ BlockFamily strip(const char* name, std::int64_t rows, std::int64_t cols, std::i
 void add_blocks(const WhitenedProblem& problem, Schedule& schedule) {
   const std::int64_t d = problem.point_dimensions;
   const Element element = problem.precision;
-  schedule.blocks.add({.name = "L",
-                       .rows = problem.n,
-                       .cols = problem.n,
-                       .tile_rows = problem.tile,
-                       .tile_cols = problem.tile,
-                       .shape = Shape::lower,
-                       .element = element,
-                       .identity = problem.factor_identity,
-                       .stays = problem.formats.stay() && problem.factor_identity != 0,
-                       .elements = problem.formats.elements()});
+  schedule.blocks.add(
+      family_of_factor(problem.n, problem.tile, element, problem.formats, problem.factor_identity));
   schedule.blocks.add({.name = "W",
                        .rows = problem.n,
                        .cols = problem.targets,

@@ -12,6 +12,9 @@
 // * A failure inside a queue (an I/O error, a device error) is kept: later work of the queue is
 // skipped, its events
 //   still complete, and `synchronize` throws the first failure. Nothing hangs on failure.
+// * Work behind an event of another queue that failed or was abandoned finds memory that was not
+//   written. A HostDevice skips it, too, and `synchronize` throws the same failure; a CudaDevice
+//   may run it (its kernels cannot be taken back).
 // * One thread at a time uses a queue, but any may ask `failed`, `abandon` it, and wait for events;
 // different queues, and the memory of a Device, may be used by different threads at once.
 // * All handles are move-only and release what they hold in destructors that never throw. A Device

@@ -4,6 +4,10 @@
 // reach. Waiting for an event of another queue is itself a piece of work, which blocks the waiting
 // queue's thread on the other queue's condition variable. As events exist only once recorded, the
 // waits form no cycle.
+//
+// An event remembers whether its queue was skipping work when it came by. Whoever waits for such an
+// event skips, too, and takes over the failure: kernels here go by the indices that they find in
+// memory, and what was not copied may be any.
 
 #include "device/device_host.hpp"
 
@@ -28,7 +32,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::align_val_t kAlignment{256};
+/// Pages: what files read and write past the page cache.
+constexpr std::align_val_t kAlignment{4096};
 
 /// The progress of one queue. Shared by the queue and its events, so that an event may outlive the
 /// queue.
@@ -38,19 +43,24 @@ struct Progress {
   std::uint64_t done = 0;
 };
 
+/// How a queue came by an event. Written by the thread of the queue before the event is done.
+struct Stamp {
+  std::atomic<double> seconds = 0;
+  bool skips = false;  ///< work before it was skipped
+  std::exception_ptr failure;
+};
+
 class HostEvent final : public Event::State {
  public:
-  HostEvent(std::shared_ptr<Progress> progress, Clock::time_point epoch)
-      : progress_(std::move(progress)),
-        epoch_(epoch),
-        when_(std::make_shared<std::atomic<double>>(0)) {}
+  explicit HostEvent(std::shared_ptr<Progress> progress)
+      : progress_(std::move(progress)), stamp_(std::make_shared<Stamp>()) {}
 
   [[nodiscard]] bool done() const override {
     const std::lock_guard lock(progress_->mutex);
     return progress_->done >= target;
   }
   void wait() const override { wait_for(*progress_, target); }
-  [[nodiscard]] double seconds() const override { return when_->load(); }
+  [[nodiscard]] double seconds() const override { return stamp_->seconds.load(); }
 
   static void wait_for(Progress& progress, std::uint64_t target) {
     std::unique_lock lock(progress.mutex);
@@ -58,19 +68,13 @@ class HostEvent final : public Event::State {
   }
 
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const { return progress_; }
-  /// The work that stamps the time at which the queue came by.
-  [[nodiscard]] std::function<void()> stamp() const {
-    return [when = when_, epoch = epoch_] {
-      when->store(std::chrono::duration<double>(Clock::now() - epoch).count());
-    };
-  }
+  [[nodiscard]] const std::shared_ptr<Stamp>& stamp() const { return stamp_; }
 
   std::uint64_t target = 0;  ///< the count that the queue must reach
 
  private:
   std::shared_ptr<Progress> progress_;
-  Clock::time_point epoch_;
-  std::shared_ptr<std::atomic<double>> when_;
+  std::shared_ptr<Stamp> stamp_;
 };
 
 class HostQueue final : public Queue {
@@ -94,16 +98,20 @@ class HostQueue final : public Queue {
   void submit(std::function<void()> function) override { put(std::move(function), true); }
 
   Event record() override {
-    auto event = std::make_unique<HostEvent>(progress_, epoch_);
-    event->target = put(event->stamp(), false);
+    auto event = std::make_unique<HostEvent>(progress_);
+    event->target = put([this, stamp = event->stamp()] { come_by(*stamp); }, false);
     return Event(std::move(event));
   }
 
   void wait(const Event& event) override {
     const auto* other = static_cast<const HostEvent*>(event.state());
-    if (other == nullptr || other->progress() == progress_ || other->done()) return;
-    put([progress = other->progress(),
-         target = other->target] { HostEvent::wait_for(*progress, target); },
+    if (other == nullptr || other->progress() == progress_) return;
+    if (other->done() && !other->stamp()->skips) return;
+    put(
+        [this, progress = other->progress(), target = other->target, stamp = other->stamp()] {
+          HostEvent::wait_for(*progress, target);
+          if (stamp->skips) skip_behind(*stamp);
+        },
         false);
   }
 
@@ -147,7 +155,7 @@ class HostQueue final : public Queue {
         work = std::move(pending_.front());
         pending_.pop_front();
       }
-      if (!work.skippable || !(failed_ || abandoned_)) perform(work);
+      if (!work.skippable || !skips()) perform(work);
       work.function = nullptr;  // what it holds is released before the work counts as done
       {
         const std::lock_guard lock(progress_->mutex);
@@ -165,6 +173,22 @@ class HostQueue final : public Queue {
       failure_ = std::current_exception();
       failed_ = true;
     }
+  }
+
+  [[nodiscard]] bool skips() const { return failed_ || abandoned_; }
+
+  void come_by(Stamp& stamp) {
+    stamp.seconds = std::chrono::duration<double>(Clock::now() - epoch_).count();
+    const std::lock_guard lock(mutex_);
+    stamp.skips = skips();
+    stamp.failure = failure_;
+  }
+
+  void skip_behind(const Stamp& stamp) {
+    const std::lock_guard lock(mutex_);
+    if (stamp.failure && !failure_) failure_ = stamp.failure;
+    failed_ = failed_ || stamp.failure != nullptr;
+    abandoned_ = true;
   }
 
   Clock::time_point epoch_;

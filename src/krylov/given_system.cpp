@@ -1,11 +1,15 @@
 #include "krylov/given_system.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "base/index.hpp"
 #include "device/device_host.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/twofold.hpp"
+#include "scalar/double_double.hpp"
 
 namespace strata {
 namespace {
@@ -23,14 +27,40 @@ SparseMatrix scaled_copy(const SparseMatrix& a, int exponent) {
   return copy;
 }
 
+/// Whether a number times 2^exponent is so small that it, or what it is multiplied with, loses
+/// bits.
+bool loses(std::span<const double> values, int exponent) {
+  constexpr int kSmall = -900;
+  return exponent != 0 && std::ranges::any_of(values, [&](double x) {
+           return x != 0 && std::isfinite(x) && std::ilogb(x) + exponent < kSmall;
+         });
+}
+
+/// A number 2^exponent·value.
+struct Term {
+  DoubleDouble value;
+  int exponent = 0;
+};
+
+Term term_of(double a, double x) {
+  int of_a = 0;
+  int of_x = 0;
+  const double p = std::frexp(a, &of_a);
+  const double q = std::frexp(x, &of_x);
+  return {two_product(p, q), of_a + of_x};
+}
+
 }  // namespace
 
 GivenSystem::GivenSystem(const SparseMatrix& a, std::span<const double> b)
     : crew_(describe_host().compute_queues - 1),
+      given_(a),
+      given_rhs_(b),
       scaled_(scaled_copy(a, scaling_exponent(a.value))),
       a_(scaled_.entries() > 0 ? scaled_ : a),
       matrix_exponent_(scaling_exponent(a.value)),
       rhs_exponent_(scaling_exponent(b)),
+      matrix_loses_(loses(a.value, matrix_exponent_) || loses(b, rhs_exponent_)),
       scaled_rhs_(rhs_exponent_ != 0 ? scaled(b, rhs_exponent_) : std::vector<double>()),
       b_(rhs_exponent_ != 0 ? std::span<const double>(scaled_rhs_) : b),
       length_(norm_of(b_)),
@@ -38,15 +68,120 @@ GivenSystem::GivenSystem(const SparseMatrix& a, std::span<const double> b)
       best_residual_(length_) {}
 
 std::vector<double> GivenSystem::residual(std::span<const double> x) {
+  std::vector<double> r;
+  for (const ScaledNumber& row : residual_in_any_range(x))
+    r.push_back(rounded_away({row.value, row.exponent + rhs_exponent_}));
+  return r;
+}
+
+std::vector<ScaledNumber> GivenSystem::residual_in_any_range(std::span<const double> x) {
+  std::vector<ScaledNumber> r(x.size());
   const int shift = rhs_exponent_ - matrix_exponent_;
-  if (shift == 0) return subtracted_from(b_, multiply_twofold(a_, x, crew_));
-  return subtracted_from(b_, multiply_twofold(a_, scaled(x, shift), crew_));
+  if (matrix_loses_ || loses(x, shift)) {
+    for (std::int64_t i = 0; i < given_.rows; ++i) r[at(i)] = residual_of_row(i, x);
+    return r;
+  }
+  std::vector<double> shifted;
+  if (shift != 0) shifted = scaled(x, shift);
+  const TwofoldVector product =
+      multiply_twofold(a_, shift != 0 ? std::span<const double>(shifted) : x, crew_);
+  const std::vector<double> difference = subtracted_from(b_, product);
+  for (std::int64_t i = 0; i < given_.rows; ++i)
+    r[at(i)] = product.underflows[at(i)] != 0 ? residual_of_row(i, x)
+                                              : ScaledNumber{difference[at(i)], -rhs_exponent_};
+  return r;
+}
+
+std::vector<ScaledNumber> GivenSystem::rhs_in_any_range() const {
+  std::vector<ScaledNumber> b;
+  for (const double value : given_rhs_) b.push_back({value, 0});
+  return b;
+}
+
+ScaledNumber GivenSystem::residual_of_row(std::int64_t i, std::span<const double> x) const {
+  std::vector<Term> terms{term_of(given_rhs_[at(i)], 1)};
+  for (std::int64_t k = given_.start[at(i)]; k < given_.start[at(i + 1)]; ++k)
+    terms.push_back(term_of(-given_.value[at(k)], x[at(given_.column[at(k)])]));
+  int most = std::numeric_limits<int>::min();
+  for (const Term& term : terms)
+    if (term.value.hi != 0) most = std::max(most, term.exponent);
+  DoubleDouble sum;
+  for (const Term& term : terms) {
+    if (term.value.hi == 0) continue;
+    const int beside = term.exponent - most;  // what vanishes is nothing beside the largest term
+    sum = sum + DoubleDouble{std::ldexp(term.value.hi, beside), std::ldexp(term.value.lo, beside)};
+  }
+  return {sum.hi, sum.hi == 0 ? 0 : most};
+}
+
+namespace {
+
+/// Aᵀ·y, and ‖Aᵀy‖ beside ‖|A|ᵀ|y|‖.
+struct TransposedProduct {
+  std::vector<double> values;
+  double square = 0;
+  double share = 0;
+};
+TransposedProduct multiply_transposed(const SparseMatrix& a, std::span<const double> y) {
+  TransposedProduct product{std::vector<double>(at(a.cols))};
+  std::vector<double> terms(at(a.cols));
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      const double term = a.value[at(k)] * y[at(i)];
+      product.values[at(a.column[at(k)])] += term;
+      terms[at(a.column[at(k)])] += std::abs(term);
+    }
+  }
+  const double length = norm_of(product.values);
+  const double most = norm_of(terms);
+  product.square = length * length;
+  product.share = most > 0 ? length / most : 0;
+  return product;
+}
+
+double inner(std::span<const double> x, std::span<const double> y) {
+  return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+}
+
+}  // namespace
+
+RangeEvidence GivenSystem::evidence_of_range() {
+  constexpr std::int64_t kStepsMax = 200;
+  constexpr std::int64_t kWork = 500'000'000;  // elements, a second or two
+  constexpr double kOrthogonal = 0x1p-46;
+  constexpr double kNotRounding = 1e-12;  // of the square of a length that is 1 at first
+  if (matrix_loses_) return {};
+  std::vector<double> y = residual(best_);
+  for (double& x : y) x /= best_residual_;
+  TransposedProduct s = multiply_transposed(a_, y);
+  RangeEvidence evidence{s.share, s.share};
+  std::vector<double> p = s.values;
+  std::vector<double> q(y.size());
+  const std::int64_t steps = std::clamp<std::int64_t>(kWork / (a_.entries() + 1), 1, kStepsMax);
+  for (std::int64_t step = 0; step < steps && s.share > kOrthogonal; ++step) {
+    multiply(a_, p, q);
+    const double length = inner(q, q);
+    if (!(length > 0) || !std::isfinite(length)) break;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] -= s.square / length * q[i];
+    const double before = s.square;
+    s = multiply_transposed(a_, y);
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] = s.values[i] + s.square / before * p[i];
+    // The y of a solution is 0, and rounding has no direction. For others bᵀy is ‖y‖², as long as
+    // rounding has not changed their difference from b.
+    const double square = inner(y, y);
+    const double of_b = inner(b_, y) / best_residual_;
+    if (square >= kNotRounding && of_b >= 0.5 * square)
+      evidence.left = std::min(evidence.left, s.share);
+  }
+  return evidence;
 }
 
 double GivenSystem::offer(std::span<const double> x) {
   if (!std::ranges::all_of(x, [](double value) { return std::isfinite(value); }))
     return std::numeric_limits<double>::quiet_NaN();
-  const double length = norm_of(residual(x));
+  std::vector<ScaledNumber> r = residual_in_any_range(x);
+  for (ScaledNumber& row : r) row.exponent += rhs_exponent_;
+  const double length = rounded_away(norm_of(r));
   if (length <= best_residual_) {
     best_.assign(x.begin(), x.end());
     best_residual_ = length;

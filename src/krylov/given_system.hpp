@@ -3,9 +3,10 @@
 //
 // Contract: residuals are of A, b and x as they are in memory, from products in twice the precision
 // (twofold.hpp), so they are right to the last digits that are told, also below the rounding of
-// b − A·x. They are told times 2^exponent(), which is 0 unless squares of b might leave the range
-// of doubles; A is scaled for the same reason. An x with which a residual is not finite is never
-// the best.
+// b − A·x. Rows whose products underflow are formed again with exponents of their own, and what is
+// below the least double is told as that, not as 0. Residuals are told times 2^exponent(), which is
+// 0 unless squares of b might leave the range of doubles; A is scaled for the same reason. An x
+// with which a residual is not finite is never the best.
 
 #include <cmath>
 #include <cstdint>
@@ -13,9 +14,19 @@
 #include <vector>
 
 #include "base/work_crew.hpp"
+#include "scalar/scaled_number.hpp"
 #include "strata/sparse_matrix.hpp"
 
 namespace strata {
+
+/// What is known of b and the range of A: ‖Aᵀy‖ beside ‖|A|ᵀ|y|‖. Where that is no more than
+/// rounding for a y with yᵀb > 0, b is not in the range of A.
+struct RangeEvidence {
+  double residual = 1;  ///< y = b − A·x
+  /// The least of the y that some steps of conjugate gradients for AᵀA·z = Aᵀb come to from there
+  /// (CGLS: Hestenes, Stiefel, 1952).
+  double left = 1;
+};
 
 class GivenSystem {
  public:
@@ -28,18 +39,31 @@ class GivenSystem {
   [[nodiscard]] double length() const noexcept { return length_; }
   /// 2^exponent()·(b − A·x).
   [[nodiscard]] std::vector<double> residual(std::span<const double> x);
+  /// b − A·x, however small.
+  [[nodiscard]] std::vector<ScaledNumber> residual_in_any_range(std::span<const double> x);
+  /// b.
+  [[nodiscard]] std::vector<ScaledNumber> rhs_in_any_range() const;
 
   /// Takes x if it is as good as the best, or better; the length of its residual, NaN if an element
   /// of x is not finite.
   double offer(std::span<const double> x);
   [[nodiscard]] const std::vector<double>& best() const noexcept { return best_; }
   [[nodiscard]] double best_residual() const noexcept { return best_residual_; }
+  /// That of the best x, whose residual is not 0.
+  [[nodiscard]] RangeEvidence evidence_of_range();
 
  private:
+  /// Row i of b − A·x by products whose exponents are kept apart, where a power of two for all of A
+  /// or x would lose elements, or products underflow.
+  [[nodiscard]] ScaledNumber residual_of_row(std::int64_t i, std::span<const double> x) const;
+
   WorkCrew crew_;
+  const SparseMatrix& given_;
+  std::span<const double> given_rhs_;
   SparseMatrix scaled_;  ///< 2^matrix_exponent_·A; empty where that is A
   const SparseMatrix& a_;
   int matrix_exponent_, rhs_exponent_;
+  bool matrix_loses_;
   std::vector<double> scaled_rhs_;  ///< empty where it is b
   std::span<const double> b_;
   double length_;

@@ -170,6 +170,9 @@ class Gmres {
     info.halo = runner_.halo();
   }
 
+  /// Whether the space ended with a residual that it does not lower.
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+
   void take_solution(std::span<double> u) {
     (void)runner_.run_and_take(BasisScript(), single() ? kX : restart_ + 1, u, single());
   }
@@ -257,9 +260,10 @@ class Gmres {
     const bool useless = arnoldi_.ended() && residual_ > kProgress * before;
     if (!std::isfinite(residual_) || useless || (arnoldi_.not_finite() && record.vectors == 0)) {
       info.breakdown = true;
-      info.why = useless ? fmt::format("the space ended after {} vectors: A may be singular",
-                                       record.vectors)
+      info.why = useless ? fmt::format("the Krylov space ended after {} vector{}", record.vectors,
+                                       record.vectors == 1 ? "" : "s")
                          : fmt::format("numbers are no longer finite in cycle {}", info.restarts);
+      ended_ = useless;
     }
   }
 
@@ -310,6 +314,7 @@ class Gmres {
   Arnoldi arnoldi_;
   double residual_ = 0;
   bool begun_ = false;
+  bool ended_ = false;
 };
 
 /// What is solved for, of the system as it was given, and back.
@@ -382,6 +387,27 @@ double goal_of(const GivenSystem& given, const GmresOptions& options) {
                   std::ldexp(options.absolute_tolerance, given.exponent()));
 }
 
+/// What is known of b where vectors of the space lower the residual no further. If Aᵀy is 0, yᵀ(b −
+/// A·z) = yᵀb for every z. If nothing is known, a solution may lie outside of the space, as with a
+/// nilpotent A.
+std::string about_range(GivenSystem& given, bool ended) {
+  constexpr double kRounding = 1e-13;
+  constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+  const RangeEvidence evidence = given.evidence_of_range();
+  if (evidence.left <= kRounding)
+    return fmt::format(
+        ": b does not lie in the range of A, as a vector shows that is orthogonal to that (to "
+        "{:.0e}) and not to b; the residual of x is orthogonal to {:.0e}",
+        std::max(evidence.left, kEpsilon), std::max(evidence.residual, kEpsilon));
+  if (!ended) return "";
+  return fmt::format(
+      ": A is singular or nearly so, and no vector of the space solves the system; b may not lie "
+      "in the range of A, to which the residual is orthogonal to {:.0e}, or a solution outside of "
+      "the "
+      "space",
+      evidence.residual);
+}
+
 /// With the residual of the system as it was given; the scaled one is solved further until it is
 /// within the tolerance, or two attempts do not bring it there.
 void solve(const LinearSystem& system, GivenSystem& given, std::span<const double> start,
@@ -409,6 +435,8 @@ void solve(const LinearSystem& system, GivenSystem& given, std::span<const doubl
   if (info.ok) {  // as given; the scaled system ended short of its own target
     info.breakdown = info.stagnated = false;
     info.why.clear();
+  } else if (method.ended() || info.stagnated) {
+    info.why += about_range(given, method.ended());
   }
   info.seconds = method.seconds();
   info.report = method.take_report();
@@ -445,8 +473,8 @@ void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const
 /// solves them.
 void check_short_rows(const LinearSystem& scaled, GivenSystem& given, const GmresOptions& options,
                       GmresInfo& info) {
-  info.scaled_residual =
-      norm_of(scaled.rhs(given.residual(given.best()))) / norm_of(scaled.rhs(given.rhs()));
+  info.scaled_residual = ratio_of(scaled.norm_with_rows(given.residual_in_any_range(given.best())),
+                                  scaled.norm_with_rows(given.rhs_in_any_range()));
   const double goal = kRowsFarApart * goal_of(given, options) / given.length();
   if (!info.ok || info.rows_apart < kRowsFarApart || info.scaled_residual <= goal) return;
   info.ok = false;
@@ -515,8 +543,9 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   if (!info.ok && balanced && options.tolerance > 0)
     solve_unbalanced(a, given, start, options, observer, info);
   std::ranges::copy(given.best(), x.begin());
-  info.residual_norm = std::ldexp(given.best_residual(), -given.exponent());
-  info.relative_residual = info.scaled_residual = given.best_residual() / given.length();
+  info.residual_norm = rounded_away({given.best_residual(), -given.exponent()});
+  info.relative_residual = info.scaled_residual =
+      ratio_of({given.best_residual(), 0}, {given.length(), 0});
   if (balanced) check_short_rows(system, given, options, info);
   info.seconds.host =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -

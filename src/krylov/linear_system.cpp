@@ -35,6 +35,30 @@ void check_matrix(const SparseMatrix& a, const char* what) {
   fail(ErrorKind::input, what, "entry ({}, {}) of the matrix is {}", row, a.column[at(k)], *bad);
 }
 
+/// Whether an entry times 2^exponent is near the end of the range, or below it.
+bool loses_entries(std::span<const double> values, int exponent) {
+  constexpr int kSmall = -900;
+  return std::ranges::any_of(values,
+                             [&](double x) { return x != 0 && std::ilogb(x) + exponent < kSmall; });
+}
+
+/// Each row times a power of two, so that its largest entry is near 1; these powers.
+std::vector<double> scale_rows(SparseMatrix& a) {
+  constexpr int kFar = 1000;  // a double, and so is its inverse
+  std::vector<double> scale(at(a.rows), 1.0);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    double largest = 0;
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+      largest = std::max(largest, std::abs(a.value[at(k)]));
+    if (!(largest > 0)) continue;
+    const int exponent = std::clamp(-std::ilogb(largest), -kFar, kFar);
+    scale[at(i)] = std::ldexp(1.0, exponent);
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+      a.value[at(k)] = std::ldexp(a.value[at(k)], exponent);
+  }
+  return scale;
+}
+
 /// A·D⁻¹; the scales of the columns.
 std::vector<double> divide_by_diagonal(SparseMatrix& a, const char* what) {
   std::vector<double> scale(at(a.cols), 0.0);
@@ -72,12 +96,18 @@ LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options)
           right.apply ? "takes no" : "without");
   matrix_ = a;
   exponent_ = scaling_exponent(a.value);
-  if (exponent_ != 0)
+  std::vector<double> rows;  // by which they were multiplied, to keep what one power would lose
+  if (exponent_ != 0 && options.balance && loses_entries(a.value, exponent_)) {
+    exponent_ = 0;
+    rows = scale_rows(matrix_);
+  } else if (exponent_ != 0) {
     for (double& value : matrix_.value) value = std::ldexp(value, exponent_);
+  }
   if (options.balance) {
     Balance scale = balance(matrix_);
     row_ = std::move(scale.row);
     col_ = std::move(scale.col);
+    for (std::size_t i = 0; i < rows.size(); ++i) row_[i] *= rows[i];
   }
   if (right.kind == Preconditioner::jacobi) {
     std::vector<double> scale = divide_by_diagonal(matrix_, what_);
@@ -153,6 +183,17 @@ std::vector<double> LinearSystem::rhs(std::span<const double> b) const {
     scaled[i] = row_.empty() ? b[from] : row_[from] * b[from];
   }
   return scaled;
+}
+
+ScaledNumber LinearSystem::norm_with_rows(std::vector<ScaledNumber> b) const {
+  for (std::size_t i = 0; i < row_.size(); ++i) {
+    int of_row = 0;
+    int of_b = 0;
+    const double row = std::frexp(row_[i], &of_row);
+    const double value = std::frexp(b[i].value, &of_b);
+    b[i] = {row * value, b[i].exponent + of_row + of_b};
+  }
+  return norm_of(b);
 }
 
 std::vector<double> LinearSystem::unknowns(std::span<const double> x, int shift) const {

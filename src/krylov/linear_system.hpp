@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "scalar/scaled_number.hpp"
 #include "strata/krylov.hpp"
 #include "strata/sparse_matrix.hpp"
 
@@ -32,6 +33,8 @@ class LinearSystem {
   /// As it is solved.
   [[nodiscard]] const SparseMatrix& matrix() const noexcept { return matrix_; }
   [[nodiscard]] std::vector<double> rhs(std::span<const double> b) const;
+  /// ‖R·b‖, b in the order of the caller.
+  [[nodiscard]] ScaledNumber norm_with_rows(std::vector<ScaledNumber> b) const;
   /// u with x = 2^−shift·C·u, and x = 2^shift·C·u.
   [[nodiscard]] std::vector<double> unknowns(std::span<const double> x, int shift = 0) const;
   void solution(std::span<const double> u, std::span<double> x, int shift = 0) const;

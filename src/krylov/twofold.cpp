@@ -1,5 +1,6 @@
 #include "krylov/twofold.hpp"
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/backend/run_fused.hpp"
@@ -9,22 +10,28 @@ namespace strata {
 namespace {
 
 struct Rows {
-  [[gnu::always_inline]] static void run(const SparseMatrix* a, const double* x, double* hi,
-                                         double* lo, std::int64_t begin, std::int64_t end) {
+  [[gnu::always_inline]] static void run(const SparseMatrix* a, const double* x, TwofoldVector* y,
+                                         std::int64_t begin, std::int64_t end) {
+    constexpr double kWhole = 0x1p-960;  // a product of 106 bits is not below the least double
     for (std::int64_t i = begin; i < end; ++i) {
       double sum = 0;
       double rest = 0;
+      bool underflows = false;
       for (std::int64_t k = a->start[static_cast<std::size_t>(i)];
            k < a->start[static_cast<std::size_t>(i + 1)]; ++k) {
         const auto e = static_cast<std::size_t>(k);
-        const DoubleDouble product = two_product(a->value[e], x[a->column[e]]);
+        const double unknown = x[a->column[e]];
+        const DoubleDouble product = two_product(a->value[e], unknown);
+        underflows |= std::abs(product.hi) < kWhole && a->value[e] != 0 && unknown != 0;
         const DoubleDouble partial = two_sum(sum, product.hi);
         sum = partial.hi;
         rest += partial.lo + product.lo;
       }
       const DoubleDouble both = two_sum(sum, rest);
-      hi[i] = both.hi;
-      lo[i] = both.lo;
+      const auto row = static_cast<std::size_t>(i);
+      y->hi[row] = both.hi;
+      y->lo[row] = both.lo;
+      y->underflows[row] = underflows ? 1 : 0;
     }
   }
 };
@@ -42,21 +49,21 @@ struct Remainders {
 
 TwofoldVector zeros(const SparseMatrix& a) {
   const std::vector<double> none(static_cast<std::size_t>(a.rows));
-  return {none, none};
+  return {none, none, std::vector<unsigned char>(none.size())};
 }
 
 }  // namespace
 
 TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x) {
   TwofoldVector y = zeros(a);
-  run_fused<Rows>(&a, x.data(), y.hi.data(), y.lo.data(), std::int64_t{0}, a.rows);
+  run_fused<Rows>(&a, x.data(), &y, std::int64_t{0}, a.rows);
   return y;
 }
 
 TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x, WorkCrew& crew) {
   TwofoldVector y = zeros(a);
   for_blocks(crew, a.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    run_fused<Rows>(&a, x.data(), y.hi.data(), y.lo.data(), begin, end);
+    run_fused<Rows>(&a, x.data(), &y, begin, end);
   });
   return y;
 }

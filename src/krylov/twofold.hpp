@@ -4,8 +4,9 @@
 //
 // Contract: A·x = hi + lo, each element from a compensated sum (Ogita, Rump, Oishi, "Accurate sum
 // and dot product", 2005, Dot2): in error by 2^-53 of lo and about m·2^-106 of the sum of the
-// magnitudes of its m terms. Products that underflow are as far off as that. Sums have the order of
-// the entries, so equal inputs give equal bits, whatever the number of threads.
+// magnitudes of its m terms. Products that underflow are as far off as that, and the rows that have
+// some are told. Sums have the order of the entries, so equal inputs give equal bits, whatever the
+// number of threads.
 
 #include <span>
 #include <vector>
@@ -17,6 +18,9 @@ namespace strata {
 
 struct TwofoldVector {
   std::vector<double> hi, lo;
+  /// By rows: 1 where a product of numbers that are not 0 has digits below the least double, or
+  /// may.
+  std::vector<unsigned char> underflows;
 };
 
 /// A·x; x has `cols` elements.

@@ -38,7 +38,6 @@
 #include "cholesky/certified_solution.hpp"
 #include "cholesky/dense_system.hpp"
 #include "cholesky/inverse_norm.hpp"
-#include "kernels/dense/general_residual.hpp"
 #include "lu/flexible_gmres.hpp"
 #include "lu/scaled_system.hpp"
 #include "scalar/complex.hpp"
@@ -91,7 +90,7 @@ class CertifiedSolution {
     refine(now);
     if (weak_ && needs_more(now)) refine_by_gmres(now);
     Certificate& c = result_.certificate;
-    if (weak_ && needs_more(now)) {
+    if (weak_ && !is_near_in_norm(now)) {
       set_errors(now, system_.loss(), std::vector<double>(now.normwise.size(), kErrorUnknown), c);
       return x_;
     }
@@ -114,7 +113,7 @@ class CertifiedSolution {
         forward_bounds<W>(now, x, system_.row_scale(), system_.column_scale(), inflated_norm_);
     const auto correction = [&](std::int64_t j, MatrixView<const W> y) {
       Block r(y.rows, 1);
-      general_residual_dd(system_.a(), system_.b().block(0, j, y.rows, 1), y, r.view());
+      system_.a().residual_dd(system_.b().block(0, j, y.rows, 1), y, r.view());
       return gmres_ ? solved_to_the_end(std::as_const(r).view())
                     : solved(std::as_const(r).view(), false);
     };
@@ -136,7 +135,9 @@ class CertifiedSolution {
     if (result_.gmres_iterations >= iterations_worth())
       return fmt::format("after {} iterations of GMRES more are not worth it",
                          result_.gmres_iterations);
-    if (!reached_)
+    // Rows in which x is zero but for rounding have no small error of their own.
+    const double as_in_full = 4 * kUlp * rows_root() * std::max(1.0, c.scaled_condition);
+    if (!reached_ && !(c.forward_error <= as_in_full))
       return fmt::format(
           "refinement ends at a backward error of {:.1e} in the norm, {:.1e} row by row",
           c.backward_error, c.componentwise_backward_error);
@@ -163,8 +164,8 @@ class CertifiedSolution {
       std::copy_n(system_.b().column(j), n, m.r.column(j));
       for (std::int64_t i = 0; i < n; ++i) sizes.column(j)[i] = std::abs(x.column(j)[i]);
     }
-    general_residual(system_.a(), false, x.view(), m.r.view());
-    general_magnitudes(system_.a(), std::as_const(sizes).view(), m.terms.view());
+    system_.a().residual(false, x.view(), m.r.view());
+    system_.a().add_magnitudes(std::as_const(sizes).view(), m.terms.view());
     for (std::int64_t j = 0; j < x.cols(); ++j)
       for (std::int64_t i = 0; i < n; ++i) m.terms.column(j)[i] += std::abs(system_.b()(i, j));
     m.find_errors(system_.norm_inf(), system_.b(), x.view());
@@ -179,7 +180,7 @@ class CertifiedSolution {
     for (int step = 0; step < refined_; ++step) {
       Block r(b.rows, b.cols);
       copy_columns<W, W>(b, r.view());
-      general_residual(system_.a(), adjoint, std::as_const(x).view(), r.view());
+      system_.a().residual(adjoint, std::as_const(x).view(), r.view());
       const Block d = inverse_(std::as_const(r).view(), adjoint);
       for (std::int64_t j = 0; j < b.cols; ++j)
         for (std::int64_t i = 0; i < b.rows; ++i) x.column(j)[i] += d.column(j)[i];
@@ -198,8 +199,8 @@ class CertifiedSolution {
                                           for (std::int64_t i = 0; i < y.rows; ++i)
                                             x.column(j)[i] = -right[at(i)] * y(i, j);
                                         Block product(y.rows, y.cols);
-                                        general_residual(system_.a(), adjoint,
-                                                         std::as_const(x).view(), product.view());
+                                        system_.a().residual(adjoint, std::as_const(x).view(),
+                                                             product.view());
                                         multiply_rows(left, product.view());
                                         return product;
                                       },
@@ -250,7 +251,7 @@ class CertifiedSolution {
       const Block more = solved_by_gmres(std::as_const(left).view(), false, kCorrection);
       for (std::int64_t i = 0; i < r.rows; ++i) d.column(0)[i] += more.column(0)[i];
       copy_columns<W, W>(r, left.view());
-      general_residual(system_.a(), false, std::as_const(d).view(), left.view());
+      system_.a().residual(false, std::as_const(d).view(), left.view());
       multiply_rows(system_.row_scale(), left.view());
       const double residual = norm_inf(r.rows, left.column(0));
       divide_rows(system_.row_scale(), left.view());
@@ -288,15 +289,28 @@ class CertifiedSolution {
     const double lost = inflated_norm_ * system_.loss().scaled_norm;
     if (gmres_ || !(contraction_ < 1) || !(lost < 1)) return kErrorUnknown;
     const double n = static_cast<double>(system_.n());
-    const double of_factors = std::pow(contraction_, 1.0 / (1 + refined_));
+    // Solves with factors in fp32 round, too, and may hide what the factors are off.
+    const double hidden = weak_ ? 2 * result_.certificate.scaled_condition * kRoundings<T> *
+                                      std::numeric_limits<float>::epsilon()
+                                : 0;
+    const double of_factors = std::pow(std::max(contraction_, hidden), 1.0 / (1 + refined_));
+    if (!(of_factors < 1)) return kErrorUnknown;
     return -n * (std::log1p(-of_factors) + std::log1p(-lost)) + (kRoundings<T> * n + 4) * 0x1p-52 +
            0x1p-51 * std::abs(result_.info.determinant.log());
   }
 
+  [[nodiscard]] double rows_root() const {
+    return std::sqrt(static_cast<double>(std::max<std::int64_t>(system_.n(), 16)));
+  }
+
+  [[nodiscard]] static bool is_near_in_norm(const Measured& m) {
+    return std::none_of(m.normwise.begin(), m.normwise.end(),
+                        [](double error) { return error > 4 * kUlp; });
+  }
+
   /// A NaN needs no more.
   [[nodiscard]] bool needs_more(const Measured& m, std::int64_t j) const {
-    const double rows = static_cast<double>(std::max<std::int64_t>(system_.n(), 16));
-    return m.normwise[at(j)] > 4 * kUlp || m.componentwise[at(j)] > std::sqrt(rows) * kUlp;
+    return m.normwise[at(j)] > 4 * kUlp || m.componentwise[at(j)] > rows_root() * kUlp;
   }
 
   [[nodiscard]] bool needs_more(const Measured& m) const {
@@ -380,13 +394,13 @@ class CertifiedSolution {
     const BlockSolverOf<W> error_adjoint = [&](MatrixView<W> v) {  // C·(I − Aᴴ·M⁻ᴴ)·C⁻¹
       divide_rows(columns, v);
       const Block y = solved(v, true);
-      general_residual(system_.a(), true, y.view(), v);
+      system_.a().residual(true, y.view(), v);
       multiply_rows(columns, v);
     };
     const BlockSolverOf<W> error = [&](MatrixView<W> v) {
       multiply_rows(columns, v);
       Block product(v.rows, v.cols);
-      general_residual(system_.a(), false, MatrixView<const W>(v), product.view());
+      system_.a().residual(false, MatrixView<const W>(v), product.view());
       const Block y = solved(std::as_const(product).view(), false);  // −M⁻¹·A·v
       for (std::int64_t j = 0; j < v.cols; ++j)
         for (std::int64_t i = 0; i < v.rows; ++i) v(i, j) += y.column(j)[i];

@@ -23,7 +23,28 @@
 namespace strata {
 namespace {
 
-constexpr FileFormat kGeneralFactorFormat{"general factor", 1, "factor"};
+constexpr FileFormat kGeneralFactorFormat{"general factor", 2, "factor"};
+constexpr FileFormat kStoredFactorFormat{"factor in storage", 2, "factor"};
+
+bool begins_with(const std::string& path, const std::string& prefix) {
+  std::ifstream file(path, std::ios::binary);
+  std::string found(prefix.size(), '\0');
+  file.read(found.data(), std::ssize(found));
+  return file.good() && found == prefix;
+}
+
+/// A factor in the format that `precision` names, made by make(std::in_place_type<…>).
+template <class Make>
+auto of_precision(Element precision, const Make& make) {
+  switch (precision) {
+    case Element::fp32: return make(std::in_place_type<ScaledFactor<float, double>>);
+    case Element::complex128:
+      return make(std::in_place_type<ScaledFactor<std::complex<double>, std::complex<double>>>);
+    case Element::complex64:
+      return make(std::in_place_type<ScaledFactor<std::complex<float>, std::complex<double>>>);
+    default: return make(std::in_place_type<ScaledFactor<double, double>>);
+  }
+}
 
 using AnyFactor = std::variant<ScaledFactor<double, double>, ScaledFactor<float, double>,
                                ScaledFactor<std::complex<double>, std::complex<double>>,
@@ -69,14 +90,14 @@ RunReport solve_plainly(AnyFactor& any, MatrixView<const W> b, MatrixView<W> x) 
 }
 
 template <class W>
-GeneralSolveResult solve_certified(AnyFactor& any, MatrixView<const W> a, MatrixView<const W> b,
+GeneralSolveResult solve_certified(AnyFactor& any, const SlabbedMatrix<W>& a, MatrixView<const W> b,
                                    MatrixView<W> x) {
   const auto start = std::chrono::steady_clock::now();
   return with_factor_of<W>(any, [&](auto& factor) {
     require_usable(factor.info());
-    require(a.rows == factor.n() && a.cols == a.rows, ErrorKind::misuse, "solve",
-            "a {} by {} matrix is not that of a factor of order {}", a.rows, a.cols, factor.n());
-    check_solve_shapes(a, b, x);
+    require(a.n() == factor.n(), ErrorKind::misuse, "solve",
+            "a matrix of order {} is not that of a factor of order {}", a.n(), factor.n());
+    check_solve_shapes(MatrixView<const W>{nullptr, a.n(), a.n(), a.n()}, b, x);
     const ScaledSystem<W, W> system(a, b);
     GeneralSolveResult result;
     set_factor(factor.info(), factor.report(), result);
@@ -105,7 +126,30 @@ GeneralSolveResult solve_certified(AnyFactor& any, MatrixView<const W> a, Matrix
 struct GeneralFactor::State {
   AnyFactor factor;
   Element precision;
+  std::vector<std::string> directories;  ///< of storage
+  std::int64_t host_memory_bytes = 0;    ///< as of the options
 };
+
+namespace {
+
+GeneralFactor open_stored(const std::string& directory, const std::string& path,
+                          const Options& options) {
+  ChecksumReader reader(path, kStoredFactorFormat);
+  StoredPlace place;
+  SavedFactor header = read_stored_header(reader, path, place);
+  reader.finish();
+  Options in_storage = options;
+  in_storage.storage.resume = in_storage.storage.to_read = true;
+  if (!options.storage.used()) in_storage.storage.directories = place.directories_from(directory);
+  const Element precision = header.element;
+  return GeneralFactor(of_precision(precision, [&]<class F>(std::in_place_type_t<F> type) {
+    return std::make_unique<GeneralFactor::State>(
+        GeneralFactor::State{AnyFactor(type, std::move(header), place, in_storage), precision,
+                             in_storage.storage.directories, options.host_memory_bytes});
+  }));
+}
+
+}  // namespace
 
 GeneralFactor::GeneralFactor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GeneralFactor::GeneralFactor(GeneralFactor&&) noexcept = default;
@@ -138,41 +182,54 @@ bool GeneralFactor::is_at(const std::string& directory) {
   const std::string path = directory + "/factor";
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  std::ifstream file(path, std::ios::binary);
-  std::string found(kGeneralFactorFormat.prefix().size(), '\0');
-  file.read(found.data(), std::ssize(found));
-  return file.good() && found == kGeneralFactorFormat.prefix();
+  return begins_with(path, kGeneralFactorFormat.prefix()) ||
+         begins_with(path, kStoredFactorFormat.prefix());
+}
+
+FactorProgress general_factor_progress(const std::string& directory) {
+  return StoredPanels::progress_at(directory);
+}
+
+bool GeneralFactor::by_rows() const noexcept {
+  return std::visit([](const auto& factor) { return factor.header().transposed; }, state_->factor);
+}
+
+StoredCount GeneralFactor::stored() const {
+  return std::visit([](const auto& factor) { return factor.stored(); }, state_->factor);
 }
 
 void GeneralFactor::save(const std::string& directory) const {
   require_usable(info());
+  const bool in_storage = stored().panels > 0;
   PendingDirectory place(directory, kGeneralFactorFormat.where);
-  ChecksumWriter writer(directory + "/factor", kGeneralFactorFormat);
-  std::visit([&](const auto& factor) { factor.save(writer); }, state_->factor);
+  ChecksumWriter writer(directory + "/factor",
+                        in_storage ? kStoredFactorFormat : kGeneralFactorFormat);
+  std::visit(
+      [&](const auto& factor) {
+        factor.save(writer);
+        if (in_storage)
+          save_place(StoredPlace::seen_from(directory, factor.place().matrix, state_->directories),
+                     writer);
+      },
+      state_->factor);
   writer.finish();
   place.keep();
 }
 
 GeneralFactor GeneralFactor::open(const std::string& directory, const Options& options) {
   const std::string path = directory + "/factor";
+  if (begins_with(path, kStoredFactorFormat.prefix())) return open_stored(directory, path, options);
   ChecksumReader reader(path, kGeneralFactorFormat);
   SavedFactor header = read_header(reader, path);
   const Element precision = header.element;
-  const auto read = [&]<class F>(std::in_place_type_t<F> type) {
-    return std::make_unique<State>(
-        State{AnyFactor(type, std::move(header), reader, options), precision});
-  };
-  std::unique_ptr<State> state;
-  switch (precision) {
-    case Element::fp32: state = read(std::in_place_type<ScaledFactor<float, double>>); break;
-    case Element::complex128:
-      state = read(std::in_place_type<ScaledFactor<std::complex<double>, std::complex<double>>>);
-      break;
-    case Element::complex64:
-      state = read(std::in_place_type<ScaledFactor<std::complex<float>, std::complex<double>>>);
-      break;
-    default: state = read(std::in_place_type<ScaledFactor<double, double>>); break;
-  }
+  Options in_memory = options;
+  in_memory.storage = {};
+  auto state = of_precision(precision, [&]<class F>(std::in_place_type_t<F> type) {
+    return std::make_unique<State>(State{AnyFactor(type, std::move(header), reader, in_memory),
+                                         precision,
+                                         {},
+                                         options.host_memory_bytes});
+  });
   reader.finish();
   return GeneralFactor(std::move(state));
 }
@@ -184,49 +241,88 @@ RunReport GeneralFactor::solve(MatrixView<const std::complex<double>> b,
                                MatrixView<std::complex<double>> x) {
   return solve_plainly(state_->factor, b, x);
 }
-GeneralSolveResult GeneralFactor::solve(MatrixView<const double> a, MatrixView<const double> b,
-                                        MatrixView<double> x) {
-  GeneralSolveResult result = solve_certified(state_->factor, a, b, x);
-  result.factor_precision = precision();
-  return result;
-}
-GeneralSolveResult GeneralFactor::solve(MatrixView<const std::complex<double>> a,
-                                        MatrixView<const std::complex<double>> b,
-                                        MatrixView<std::complex<double>> x) {
-  GeneralSolveResult result = solve_certified(state_->factor, a, b, x);
-  result.factor_precision = precision();
-  return result;
-}
-
 namespace {
 
+/// Columns of a slab: of a few tens of MiB, and an eighth of the host memory that may be used.
 template <class W>
-GeneralFactor factor_any(MatrixView<const W> a, Element precision, const Options& options) {
-  require(a.rows == a.cols, ErrorKind::misuse, "factor", "a {} by {} matrix is not square", a.rows,
+SlabbedMatrix<W> slabbed(const MatrixSource<W>& a, std::int64_t host_memory_bytes) {
+  require(a.n >= 0 && (a.fill != nullptr || a.n == 0), ErrorKind::misuse, "factor",
+          "there is no source of a matrix of order {}", a.n);
+  constexpr std::int64_t kSlabBytes = std::int64_t{64} << 20;
+  const std::int64_t bytes =
+      host_memory_bytes > 0 ? std::min(kSlabBytes, host_memory_bytes / 8) : kSlabBytes;
+  const std::int64_t column = std::max<std::int64_t>(a.n, 1) * std::int64_t{sizeof(W)};
+  return {a.n, a.by_rows, bytes / column, a.fill};
+}
+
+template <class W>
+SlabbedMatrix<W> whole(MatrixView<const W> a, const char* where) {
+  require(a.rows == a.cols, ErrorKind::misuse, where, "a {} by {} matrix is not square", a.rows,
           a.cols);
+  return SlabbedMatrix<W>(a);
+}
+
+template <class W>
+GeneralFactor factor_any(const SlabbedMatrix<W>& a, Element precision, const Options& options) {
   const Element parts = element_of_parts(precision);
   require(parts == Element::fp64 || parts == Element::fp32, ErrorKind::misuse, "factor",
           "a factor cannot be in {}", to_string(precision));
-  const DenseBlockOf<W> none(a.rows, 0);
+  const DenseBlockOf<W> none(a.n(), 0);
   const ScaledSystem<W, W> system(a, none.view());
-  using State = GeneralFactor::State;
-  if (parts == Element::fp64)
-    return GeneralFactor(std::make_unique<State>(
-        State{AnyFactor(std::in_place_type<ScaledFactor<W, W>>, system, options), element_of<W>}));
-  return GeneralFactor(std::make_unique<State>(
-      State{AnyFactor(std::in_place_type<ScaledFactor<NarrowOf<W>, W>>, system, options),
-            element_of<NarrowOf<W>>}));
+  const auto make = [&]<class F>(std::in_place_type_t<F> type, Element element) {
+    return GeneralFactor(std::make_unique<GeneralFactor::State>(
+        GeneralFactor::State{AnyFactor(type, system, options), element, options.storage.directories,
+                             options.host_memory_bytes}));
+  };
+  return parts == Element::fp64
+             ? make(std::in_place_type<ScaledFactor<W, W>>, element_of<W>)
+             : make(std::in_place_type<ScaledFactor<NarrowOf<W>, W>>, element_of<NarrowOf<W>>);
+}
+
+template <class W>
+GeneralSolveResult solve_with(GeneralFactor::State& state, const SlabbedMatrix<W>& a,
+                              MatrixView<const W> b, MatrixView<W> x) {
+  GeneralSolveResult result = solve_certified(state.factor, a, b, x);
+  result.factor_precision = state.precision;
+  return result;
 }
 
 }  // namespace
 
+GeneralSolveResult GeneralFactor::solve(MatrixView<const double> a, MatrixView<const double> b,
+                                        MatrixView<double> x) {
+  return solve_with(*state_, whole(a, "solve"), b, x);
+}
+GeneralSolveResult GeneralFactor::solve(MatrixView<const std::complex<double>> a,
+                                        MatrixView<const std::complex<double>> b,
+                                        MatrixView<std::complex<double>> x) {
+  return solve_with(*state_, whole(a, "solve"), b, x);
+}
+GeneralSolveResult GeneralFactor::solve(const MatrixSource<double>& a, MatrixView<const double> b,
+                                        MatrixView<double> x) {
+  return solve_with(*state_, slabbed(a, state_->host_memory_bytes), b, x);
+}
+GeneralSolveResult GeneralFactor::solve(const MatrixSource<std::complex<double>>& a,
+                                        MatrixView<const std::complex<double>> b,
+                                        MatrixView<std::complex<double>> x) {
+  return solve_with(*state_, slabbed(a, state_->host_memory_bytes), b, x);
+}
+
 GeneralFactor factor_general(MatrixView<const double> a, Element precision,
                              const Options& options) {
-  return factor_any(a, precision, options);
+  return factor_any(whole(a, "factor"), precision, options);
 }
 GeneralFactor factor_general(MatrixView<const std::complex<double>> a, Element precision,
                              const Options& options) {
-  return factor_any(a, precision, options);
+  return factor_any(whole(a, "factor"), precision, options);
+}
+GeneralFactor factor_general(const MatrixSource<double>& a, Element precision,
+                             const Options& options) {
+  return factor_any(slabbed(a, options.host_memory_bytes), precision, options);
+}
+GeneralFactor factor_general(const MatrixSource<std::complex<double>>& a, Element precision,
+                             const Options& options) {
+  return factor_any(slabbed(a, options.host_memory_bytes), precision, options);
 }
 
 }  // namespace strata

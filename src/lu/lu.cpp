@@ -98,6 +98,8 @@ LuFactor factor_view(MatrixView<const T> a, const Options& options) {
           "a leading dimension of {} is too small for {} rows", a.ld, a.rows);
   require(a.data != nullptr || a.rows == 0, ErrorKind::misuse, "lu",
           "the matrix of order {} has no data", a.rows);
+  require(!options.storage.used(), ErrorKind::misuse, "lu",
+          "a factor in storage is made by factor_general()");
   LuProblem problem;
   problem.n = a.rows;
   problem.precision = element_of<T>;
@@ -123,8 +125,9 @@ RunReport simulate_lu(std::int64_t n, const Machine& machine, const Options& opt
   LuProblem problem;
   problem.n = n;
   problem.precision = precision;
+  problem.in_storage = machine.storage.has_value();
   PlannedRun planned = plan_lu(problem, machine, options);
-  check_host_memory(planned, options, "lu");
+  if (!problem.in_storage) check_host_memory(planned, options, "lu");
   return make_simulated_report(std::move(planned));
 }
 

@@ -76,14 +76,27 @@ MemoryNeeds lu_needs(const LuProblem& problem, std::int64_t budget) {
   const Schedule own = schedule(problem.panel);
   needs.device_bytes = smallest_budget_bytes(own);
   needs.tile_max = largest_tile(std::max<std::int64_t>(problem.n, 1), budget, schedule);
-  for (int f = 0; f < own.blocks.families(); ++f) needs.host_bytes += own.blocks.total_bytes(f);
+  for (int f = 0; f < own.blocks.families(); ++f)
+    if (!own.blocks.family(f).in_storage) needs.host_bytes += own.blocks.total_bytes(f);
   return needs;
 }
 
-LuProblem LuCandidates::with(std::int64_t tile, std::int64_t slab) const {
+LuOrder LuOrder::of(std::int64_t number) noexcept {
+  constexpr std::int64_t kMask = (std::int64_t{1} << 20) - 1;
+  return {number & kMask, number >> 20 & kMask, std::max<std::int64_t>(number >> 40, 1)};
+}
+
+std::int64_t LuOrder::number() const noexcept {
+  return slab | inner << 20 | (inner > 0 ? group : 0) << 40;
+}
+
+LuProblem LuCandidates::with(std::int64_t tile, std::int64_t order) const {
+  const LuOrder of = LuOrder::of(order);
   LuProblem problem = problem_;
   problem.panel = tile;
-  problem.slab = slab;
+  problem.slab = of.slab;
+  problem.inner = of.inner;
+  problem.group = of.group;
   return problem;
 }
 
@@ -103,17 +116,37 @@ std::vector<std::int64_t> LuCandidates::orders(std::int64_t tile) const {
   if (panels == 0) return {0};
   const PlanLayout layout = make_layout(all, machine_, {}, {});
   std::int64_t slots = panels;
-  for (std::size_t d = 0; d < layout.devices.size(); ++d)
+  for (std::size_t d = 0; d < static_cast<std::size_t>(all.devices); ++d)
     slots = std::min(slots, slots_of_family(layout, d, kPanelFamily));
-  if (slots >= panels) return {0};
+  if (slots >= panels) {
+    if (!problem_.in_storage) return {0};
+    // Slabs are written while the next ones are read; right-looking, all is read before much is
+    // written.
+    std::vector<std::int64_t> orders{0};
+    for (const std::int64_t width : {1, 4, 16})
+      if (width < panels) orders.push_back(width);
+    return orders;
+  }
   std::vector<std::int64_t> orders;
+  const std::int64_t on_host =
+      layout.host < 0
+          ? 0
+          : slots_of_family(layout, static_cast<std::size_t>(layout.host), kPanelFamily);
+  // Beside a group there is the panel that it updates, and room for the next ones.
+  for (const std::int64_t beside : {4, 3, 2}) {
+    const LuOrder order{on_host - 1, std::max<std::int64_t>(slots - 1, 1) * problem_.devices,
+                        slots - beside};
+    if (order.group >= 1 && order.slab > order.inner && order.slab < panels)
+      orders.push_back(order.number());
+  }
   for (std::int64_t beside = 1; beside <= 3; ++beside) {
     const std::int64_t width = (slots - beside) * problem_.devices;
     if (width >= 1 && width < panels) orders.push_back(width);
   }
   // Equal slabs near the widest: the last one is then not a small rest.
-  if (!orders.empty()) {
-    const std::int64_t slabs = (panels + orders.front() - 1) / orders.front();
+  const std::int64_t widest = (slots - 1) * problem_.devices;
+  if (widest >= 1 && widest < panels) {
+    const std::int64_t slabs = (panels + widest - 1) / widest;
     const std::int64_t equal = (panels + slabs - 1) / slabs;
     if (std::find(orders.begin(), orders.end(), equal) == orders.end()) orders.push_back(equal);
   }
@@ -122,7 +155,9 @@ std::vector<std::int64_t> LuCandidates::orders(std::int64_t tile) const {
 }
 
 std::string LuCandidates::order_name(std::int64_t order) const {
-  return order == 0 ? "right-looking" : fmt::format("slab({})", order);
+  const LuOrder of = LuOrder::of(order);
+  if (of.inner > 0) return fmt::format("slab({}) of {} by {}", of.slab, of.inner, of.group);
+  return order == 0 ? "right-looking" : fmt::format("slab({})", of.slab);
 }
 
 Schedule LuCandidates::schedule(std::int64_t tile, std::int64_t order) const {

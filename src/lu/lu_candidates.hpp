@@ -2,8 +2,8 @@
 // The panels and slabs in which a matrix may be factored, as the search sees them; and what a
 // factorization needs and moves at least.
 //
-// Contract: as CandidateSpace. A tile is the width of a panel; an order is the number of panels of
-// a slab, 0 for all of them (right-looking).
+// Contract: as CandidateSpace. A tile is the width of a panel; an order is a LuOrder in one number,
+// of slabs of one level the number of their panels, 0 for all of them (right-looking).
 
 #include <utility>
 
@@ -27,6 +27,16 @@ inline constexpr std::int64_t kPanelsMax = 256;
 /// In host memory: the panels, their pivots and their statuses.
 [[nodiscard]] MemoryNeeds lu_needs(const LuProblem& problem, std::int64_t budget);
 
+/// What LuProblem has of an order.
+struct LuOrder {
+  std::int64_t slab = 0;
+  std::int64_t inner = 0;
+  std::int64_t group = 1;
+
+  [[nodiscard]] static LuOrder of(std::int64_t number) noexcept;
+  [[nodiscard]] std::int64_t number() const noexcept;
+};
+
 class LuCandidates : public CandidateSpace {
  public:
   /// `problem.devices` is that of the machine, which outlives the candidates; panel and slab are
@@ -40,7 +50,8 @@ class LuCandidates : public CandidateSpace {
   [[nodiscard]] bool allows(std::int64_t tile) const override;
   /// Right-looking where all panels fit. Else slabs of as many panels as fit beside one that
   /// streams, and of one and two fewer, which leaves room for the next one; right-looking, too,
-  /// which may win where nearly everything fits.
+  /// which may win where nearly everything fits. Where host memory between storage and the devices
+  /// holds more panels than they do, slabs of two levels, too.
   [[nodiscard]] std::vector<std::int64_t> orders(std::int64_t tile) const override;
   [[nodiscard]] bool by_seconds() const override { return true; }
   [[nodiscard]] std::string order_name(std::int64_t order) const override;
@@ -51,7 +62,7 @@ class LuCandidates : public CandidateSpace {
   [[nodiscard]] std::int64_t floor_bytes(std::int64_t memory_bytes) const override;
 
  private:
-  [[nodiscard]] LuProblem with(std::int64_t tile, std::int64_t slab) const;
+  [[nodiscard]] LuProblem with(std::int64_t tile, std::int64_t order) const;
 
   LuProblem problem_;
   const Machine& machine_;

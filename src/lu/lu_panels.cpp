@@ -16,6 +16,7 @@
 #include "scalar/dispatch.hpp"
 #include "schedule/machine_model.hpp"
 #include "session/budget.hpp"
+#include "store/joined_store.hpp"
 
 namespace strata {
 namespace {
@@ -36,15 +37,26 @@ std::shared_ptr<DeviceSet> devices_of(const Options& options, Element precision)
 
 }  // namespace
 
-LuPanels::LuPanels(LuProblem problem, const Options& options)
+LuPanels::LuPanels(LuProblem problem, const Options& options, std::uint64_t matrix)
     : options_(options),
       session_(devices_of(options, problem.precision), options),
       problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.pivots_identity = new_identity();
-  PlannedRun planned = plan_lu(problem_, session_.machine(), options);
-  check_host_memory(planned, options, "lu");
-  session_.adopt(std::move(planned));
+  problem_.in_storage = options.storage.used();
+  if (problem_.in_storage) {
+    problem_.devices = static_cast<int>(session_.machine().devices.size());
+    if (options.storage.resume) problem_.panel = StoredPanels::panel_at(options.storage);
+    if (options.storage.resume && problem_.panel > 0) {
+      options_.tile = problem_.panel;
+      stored_ = std::make_unique<StoredPanels>(problem_, options.storage, matrix);
+      problem_.done = stored_->done();
+    }
+    plan();
+    if (!stored_) stored_ = std::make_unique<StoredPanels>(problem_, options.storage, matrix);
+    return;
+  }
+  plan();
   panels_ = std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
@@ -54,21 +66,50 @@ LuPanels::LuPanels(LuProblem problem, const Options& options)
   session_.reserve_beside_adopted(kRightSidesReserved * problem_.n * bytes_of(problem_.precision));
 }
 
+void LuPanels::plan() {
+  PlannedRun planned = plan_lu(problem_, session_.machine(), options_);
+  if (!problem_.in_storage) check_host_memory(planned, options_, "lu");
+  session_.adopt(std::move(planned));
+}
+
 RunReport LuPanels::take_report() {
   RunReport report = session_.take_report();
   report.tuning = session_.devices().tuning().source;
+  if (stored_) report.storage = stored_->how();
   return report;
 }
 
-const PanelStatus& LuPanels::status_of(std::int64_t panel) const {
+bool LuPanels::has_status(std::int64_t panel) const {
+  return stored_ ? stored_->is_last(kPanelStatusFamily, panel) : statuses_->written(panel);
+}
+
+PanelStatus LuPanels::status_of(std::int64_t panel) const {
+  if (stored_) return stored_->status(panel);
   return reinterpret_cast<const PanelStatus*>(statuses_->data())[panel];
 }
 
 const LuInfo& LuPanels::factor(BlockSource source, double largest) {
-  panels_->reset(std::move(source));
-  const std::int64_t count = blocks().block_cols(kPanelFamily);
-  std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count, PanelStatus{});
-  MemoryStore store(blocks(), {panels_, pivots_, statuses_});
+  if (stored_) {
+    stored_->set_source(std::move(source));
+    JoinedStore store(blocks(), {{&stored_->store(), kPanelFamily},
+                                 {&stored_->store(), kPivotsFamily},
+                                 {&stored_->store(), kPanelStatusFamily}});
+    run_factorization(store);
+    stored_->flush();
+    stored_->set_source(nullptr);
+  } else {
+    panels_->reset(std::move(source));
+    std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count(), PanelStatus{});
+    MemoryStore store(blocks(), {panels_, pivots_, statuses_});
+    run_factorization(store);
+    report_.pinning_seconds = pinner_->seconds();
+    report_.pinned_bytes = pinner_->pinned_bytes();
+  }
+  info_ = info_of(largest);
+  return info_;
+}
+
+void LuPanels::run_factorization(BlockStore& store) {
   RunOptions options;
   options.progress = options_.progress;
   options.what = "factor";
@@ -78,19 +119,15 @@ const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   factorization.schedule = session_.adopted().plan->shared_schedule();
   factorization.homes = session_.adopted().plan->options().homes;
   (void)session_.run(std::move(factorization), store, options);
-  info_ = info_of(largest);
   report_ = take_report();
-  report_.pinning_seconds = pinner_->seconds();
-  report_.pinned_bytes = pinner_->pinned_bytes();
-  return info_;
 }
 
-LuInfo LuPanels::info_of(double largest) const {
+LuInfo LuPanels::info_of(double largest) {
   LuInfo info;
   double met = largest;
-  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
-    if (!statuses_->written(p)) break;  // behind a panel that ended the run
-    const PanelStatus& status = status_of(p);
+  for (std::int64_t p = 0; p < count(); ++p) {
+    if (!has_status(p)) break;  // behind a panel that ended the run
+    const PanelStatus status = status_of(p);
     const auto column = [&](double in_panel) {
       return p * problem_.panel + static_cast<std::int64_t>(in_panel);
     };
@@ -102,6 +139,7 @@ LuInfo LuPanels::info_of(double largest) const {
   }
   info.ok = info.zero_pivot < 0 && info.not_finite < 0;
   info.growth = largest > 0 ? met / largest : 1;
+  if (info.not_finite < 0) read_diagonal();
   if (info.not_finite < 0)
     info.determinant = dispatch_blas(problem_.precision, [&](auto type) {
       return determinant_of<typename decltype(type)::type>();
@@ -118,17 +156,36 @@ int take_exponent(W& x) {
   return exponent;
 }
 
+void LuPanels::read_diagonal() {
+  if (!stored_) return;
+  exchanges_ = stored_->exchanges();
+  diagonal_ = stored_->diagonal();
+}
+
 template <class T>
 MatrixView<const T> LuPanels::panel_at_home(std::int64_t p) const {
   const BlockId id{kPanelFamily, 0, p};
   const BlockExtent x = blocks().extent(id);
-  return {reinterpret_cast<const T*>(panels_->data() + blocks().byte_offset(id)), x.rows, x.cols,
-          std::max<std::int64_t>(x.rows, 1)};
+  if (stored_) panel_ = stored_->panel(p);
+  const std::byte* data = stored_ ? panel_.data() : panels_->data() + blocks().byte_offset(id);
+  return {reinterpret_cast<const T*>(data), x.rows, x.cols, std::max<std::int64_t>(x.rows, 1)};
 }
 
 const std::int64_t* LuPanels::exchanges_at_home(std::int64_t p) const {
-  return reinterpret_cast<const std::int64_t*>(pivots_->data() +
-                                               blocks().byte_offset({kPivotsFamily, 0, p}));
+  return exchanges().data() + p * problem_.panel;
+}
+
+template <class T>
+std::vector<T> LuPanels::diagonal_of(std::int64_t p) const {
+  const std::int64_t first = p * problem_.panel;
+  if (stored_) {
+    const T* all = reinterpret_cast<const T*>(diagonal_.data());
+    return {all + first, all + std::min(first + problem_.panel, problem_.n)};
+  }
+  const MatrixView<const T> panel = panel_at_home<T>(p);
+  std::vector<T> diagonal;
+  for (std::int64_t j = 0; j < panel.cols; ++j) diagonal.push_back(panel(first + j, j));
+  return diagonal;
 }
 
 template <class T>
@@ -138,11 +195,10 @@ Determinant LuPanels::determinant_of() const {
   std::int64_t exponent = 0;
   int sign = 1;
   for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
-    const std::int64_t first = p * problem_.panel;
-    const MatrixView<const T> panel = panel_at_home<T>(p);
+    const std::vector<T> diagonal = diagonal_of<T>(p);
     const std::int64_t* exchanged = exchanges_at_home(p);
-    for (std::int64_t j = 0; j < panel.cols; ++j) {
-      auto pivot = static_cast<W>(panel(first + j, j));
+    for (std::int64_t j = 0; j < std::ssize(diagonal); ++j) {
+      auto pivot = static_cast<W>(diagonal[at(j)]);
       exponent += take_exponent(pivot);
       product = product_of(product, pivot);
       exponent += take_exponent(product);
@@ -173,7 +229,19 @@ std::span<const std::byte> LuPanels::bytes() const {
 }
 
 std::span<const std::int64_t> LuPanels::exchanges() const {
+  if (stored_) return exchanges_;
   return {reinterpret_cast<const std::int64_t*>(pivots_->data()), at(problem_.n)};
+}
+
+void LuPanels::adopt_stored(const LuInfo& info) {
+  require(found() == count(), ErrorKind::storage, "storage",
+          "{}: {} of {} panels are factored: go on with 'factor --resume'",
+          options_.storage.directories[0], found(), count());
+  read_diagonal();
+  info_ = info;
+  report_.n = problem_.n;
+  report_.tile = problem_.panel;
+  report_.host_bytes = session_.adopted().host_bytes;
 }
 
 void LuPanels::adopt(const LuInfo& info) {
@@ -209,6 +277,7 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
   problem.devices = problem_.devices;
   problem.factor_identity = problem_.factor_identity;
   problem.pivots_identity = problem_.pivots_identity;
+  problem.in_storage = problem_.in_storage;
   problem = with_right_sides(problem, b.cols, session_.machine());
   SessionRun wanted;
   wanted.schedule = std::make_shared<const Schedule>(lu_solve(problem));
@@ -222,11 +291,14 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
   wanted.homes.families.assign(3, {.pinning = HostPinning::never, .from_source = true});
   wanted.homes.families[kPanelFamily] = {.pinning = options_.host_pinning,
                                          .from_source = false,
-                                         .pinned_bytes = pinner_->pinned_bytes()};
-  MemoryStore store(of_solve,
-                    {panels_, pivots_,
-                     std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
-                                                    source_of_view<T>(b.data, b.ld, false))});
+                                         .pinned_bytes = pinner_ ? pinner_->pinned_bytes() : 0};
+  MemoryStore memory(of_solve,
+                     {panels_, pivots_,
+                      std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
+                                                     source_of_view<T>(b.data, b.ld, false))});
+  BlockStore& factors = stored_ ? stored_->store() : static_cast<BlockStore&>(memory);
+  JoinedStore store(
+      of_solve, {{&factors, kPanelFamily}, {&factors, kPivotsFamily}, {&memory, kRightSideFamily}});
   RunOptions options;
   options.what = "solve";
   options.progress = options_.progress;

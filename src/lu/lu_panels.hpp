@@ -1,7 +1,8 @@
 #pragma once
-// LuPanels: P·A = L·U in column panels in host memory, with the devices that made it.
+// LuPanels: P·A = L·U in column panels in host memory or in storage, with the devices that made it.
 //
-// Contract: factored once. What the run leaves on the devices is where solves start (Session). Not
+// Contract: factored once. What the run leaves on the devices is where solves start (Session). What
+// a factorization in storage that did not end has left is gone on with, to the same bits. Not
 // thread-safe.
 
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "kernels/dense/getrf.hpp"
 #include "lu/planning.hpp"
+#include "lu/stored_panels.hpp"
 #include "run/host_pinner.hpp"
 #include "scalar/complex.hpp"
 #include "session/session.hpp"
@@ -22,7 +24,8 @@ class LuPanels {
  public:
   /// `problem.panel` and `problem.devices` are filled in from the options. Throws Error{memory}
   /// when the host cannot hold the factor or a device budget does not suffice.
-  LuPanels(LuProblem problem, const Options& options);
+  /// `matrix` tells what rests in storage from other matrices.
+  LuPanels(LuProblem problem, const Options& options, std::uint64_t matrix = 0);
   LuPanels(LuPanels&&) = default;
   LuPanels& operator=(LuPanels&&) = delete;  // would let go of memory that is being pinned
 
@@ -40,6 +43,15 @@ class LuPanels {
   template <class T>
   void solve_wide(MatrixView<WideOf<T>> b, bool adjoint) const;
 
+  [[nodiscard]] bool in_storage() const noexcept { return stored_ != nullptr; }
+  /// Panels that were factored before, in storage; and all of them.
+  [[nodiscard]] std::int64_t found() const noexcept { return problem_.done; }
+  [[nodiscard]] std::int64_t count() const { return blocks().block_cols(kPanelFamily); }
+  /// How files are read and written: "io_uring, O_DIRECT".
+  [[nodiscard]] std::string how() const { return stored_->how(); }
+  /// Takes a factor in storage, which is whole, with what is known of it.
+  void adopt_stored(const LuInfo& info);
+
   /// What a file keeps: the panels, and what getrf exchanged, counted from a panel's diagonal.
   [[nodiscard]] std::span<const std::byte> bytes() const;
   [[nodiscard]] std::span<const std::int64_t> exchanges() const;
@@ -54,14 +66,21 @@ class LuPanels {
   void copy_factors(MatrixView<T> out) const;
 
  private:
-  [[nodiscard]] LuInfo info_of(double largest) const;
+  [[nodiscard]] LuInfo info_of(double largest);
+  void read_diagonal();
   template <class T>
   [[nodiscard]] Determinant determinant_of() const;
-  /// Panel p as it is at home, and what getrf exchanged.
+  /// Panel p as it is at home, until the next one is asked for; and what getrf exchanged.
   template <class T>
   [[nodiscard]] MatrixView<const T> panel_at_home(std::int64_t p) const;
   [[nodiscard]] const std::int64_t* exchanges_at_home(std::int64_t p) const;
-  [[nodiscard]] const PanelStatus& status_of(std::int64_t panel) const;
+  [[nodiscard]] bool has_status(std::int64_t panel) const;
+  [[nodiscard]] PanelStatus status_of(std::int64_t panel) const;
+  /// The diagonal of panel p.
+  template <class T>
+  [[nodiscard]] std::vector<T> diagonal_of(std::int64_t p) const;
+  void plan();
+  void run_factorization(BlockStore& store);
   [[nodiscard]] const BlockTable& blocks() const {
     return session_.adopted().plan->schedule().blocks;
   }
@@ -75,6 +94,10 @@ class LuPanels {
   std::shared_ptr<FamilyMemory> pivots_;
   std::shared_ptr<FamilyMemory> statuses_;
   std::unique_ptr<HostPinner> pinner_;
+  std::unique_ptr<StoredPanels> stored_;  ///< null: they are in memory
+  std::vector<std::int64_t> exchanges_;   ///< of panels in storage
+  std::vector<std::byte> diagonal_;       ///< likewise
+  mutable std::vector<std::byte> panel_;  ///< of them, the one that was read last
   LuInfo info_;
   RunReport report_;
 };

@@ -23,19 +23,38 @@
 namespace strata {
 namespace {
 
-/// Panels first … end − 1 are at hand, and panel k is applied to them.
+/// Panels first … end − 1 are at hand, and panels k … k_end − 1 are applied to them.
 struct SlabStep {
   std::int64_t first = 0;
   std::int64_t end = 0;
   std::int64_t k = 0;
+  std::int64_t k_end = 0;  ///< above k + 1 only where k_end <= first
+  bool in_turn = false;    ///< devices do not hold the slab: a panel takes all, and leaves
+  bool backwards = false;  ///< the last panel of the slab comes first
 };
 
-std::vector<SlabStep> slab_steps(std::int64_t panels, std::int64_t slab) {
+/// Panels first … end − 1 are updated by those from `applied` on, one by one, and factored.
+void add_slab(std::vector<SlabStep>& steps, std::int64_t first, std::int64_t end,
+              std::int64_t applied) {
+  for (std::int64_t k = applied; k < end; ++k) steps.push_back({first, end, k, k + 1});
+}
+
+std::vector<SlabStep> slab_steps(const LuProblem& problem, std::int64_t panels) {
   std::vector<SlabStep> steps;
-  const std::int64_t width = slab > 0 ? slab : std::max<std::int64_t>(panels, 1);
-  for (std::int64_t first = 0; first < panels; first += width) {
+  const std::int64_t width = problem.slab > 0 ? problem.slab : std::max<std::int64_t>(panels, 1);
+  const std::int64_t inner = problem.inner > 0 ? problem.inner : width;
+  const std::int64_t group = std::max<std::int64_t>(problem.group, 1);
+  for (std::int64_t first = problem.done; first < panels; first += width) {
     const std::int64_t end = std::min(first + width, panels);
-    for (std::int64_t k = 0; k < end; ++k) steps.push_back({first, end, k});
+    if (inner >= end - first) {
+      add_slab(steps, first, end, 0);
+      continue;
+    }
+    bool backwards = false;
+    for (std::int64_t k = 0; k < first; k += group, backwards = !backwards)
+      steps.push_back({first, end, k, std::min(k + group, first), true, backwards});
+    for (std::int64_t s = first; s < end; s += inner)
+      add_slab(steps, s, std::min(s + inner, end), first);
   }
   return steps;
 }
@@ -58,9 +77,10 @@ class LuEmitter {
         .urgent = true;  // everything waits for it
   }
   /// A block of the family is a panel or columns of X.
-  void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0) {
+  void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0,
+              Hint hint = Hint::none) {
     tasks_.add(lu_update, device_of(j, devices_),
-               {BlockId(family, 0, j), panel_of(k), pivots_of(k)}, variant);
+               {{BlockId(family, 0, j), hint}, panel_of(k), pivots_of(k)}, variant);
   }
   void back(std::int64_t j, std::int64_t p, std::uint32_t variant) {
     tasks_.add(lu_back, device_of(j, devices_), {BlockId(kRightSideFamily, 0, j), panel_of(p)},
@@ -74,8 +94,8 @@ class LuEmitter {
 
 /// A, and the pivots of its panels.
 Schedule with_factor(std::int64_t n, std::int64_t panel, Element precision, int devices,
-                     std::uint64_t factor_identity, std::uint64_t pivots_identity,
-                     Origin of_pivots) {
+                     std::uint64_t factor_identity, std::uint64_t pivots_identity, Origin of_pivots,
+                     bool in_storage) {
   Schedule schedule;
   schedule.devices = devices;
   schedule.blocks.add({.name = "A",
@@ -84,7 +104,8 @@ Schedule with_factor(std::int64_t n, std::int64_t panel, Element precision, int 
                        .tile_rows = std::max<std::int64_t>(n, 1),
                        .tile_cols = panel,
                        .element = precision,
-                       .identity = factor_identity});
+                       .identity = factor_identity,
+                       .in_storage = in_storage});
   schedule.blocks.add({.name = "p",
                        .rows = 1,
                        .cols = n,
@@ -92,7 +113,8 @@ Schedule with_factor(std::int64_t n, std::int64_t panel, Element precision, int 
                        .tile_cols = panel,
                        .element = Element::int64,
                        .origin = of_pivots,
-                       .identity = pivots_identity});
+                       .identity = pivots_identity,
+                       .in_storage = in_storage});
   return schedule;
 }
 
@@ -101,24 +123,33 @@ Schedule with_factor(std::int64_t n, std::int64_t panel, Element precision, int 
 Schedule lu_factorization(const LuProblem& problem) {
   Schedule schedule =
       with_factor(problem.n, problem.panel, problem.precision, problem.devices,
-                  problem.factor_identity, problem.pivots_identity, Origin::generated);
+                  problem.factor_identity, problem.pivots_identity,
+                  // Those of panels that are done are read.
+                  problem.done > 0 ? Origin::stored : Origin::generated, problem.in_storage);
   const std::int64_t panels = schedule.blocks.block_cols(kPanelFamily);
   schedule.blocks.add({.name = "S",
                        .rows = kPanelStatusRows,
                        .cols = panels,
                        .tile_rows = kPanelStatusRows,
                        .tile_cols = 1,
-                       .origin = Origin::generated});
+                       .origin = Origin::generated,
+                       .in_storage = problem.in_storage});
   schedule.operands = {2, 1, 1};
   // Schedules are copied.
-  const auto steps =
-      std::make_shared<const std::vector<SlabStep>>(slab_steps(panels, problem.slab));
+  const auto steps = std::make_shared<const std::vector<SlabStep>>(slab_steps(problem, panels));
   schedule.steps = std::ssize(*steps);
   schedule.emit = [steps, devices = problem.devices](std::int64_t s, TaskList& tasks) {
-    const auto [first, end, k] = (*steps)[static_cast<std::size_t>(s)];
+    const auto [first, end, k, k_end, in_turn, backwards] = (*steps)[static_cast<std::size_t>(s)];
     LuEmitter emitter(devices, tasks);
     if (k < first) {
-      for (std::int64_t j = first; j < end; ++j) emitter.update(kPanelFamily, j, k);
+      for (std::int64_t j = first; j < end; ++j) {
+        const std::int64_t target = backwards ? first + end - 1 - j : j;
+        // It is used again when all others have been: stored at once, it makes room for them, and
+        // those that update need not.
+        for (std::int64_t p = k; p < k_end; ++p)
+          emitter.update(kPanelFamily, target, p, 0,
+                         in_turn && p + 1 == k_end ? Hint::home : Hint::none);
+      }
       return;
     }
     if (k == first) emitter.factor(k);
@@ -132,7 +163,8 @@ Schedule lu_factorization(const LuProblem& problem) {
 
 Schedule lu_solve(const LuSolveProblem& problem) {
   Schedule schedule = with_factor(problem.n, problem.panel, problem.precision, problem.devices,
-                                  problem.factor_identity, problem.pivots_identity, Origin::stored);
+                                  problem.factor_identity, problem.pivots_identity, Origin::stored,
+                                  problem.in_storage);
   schedule.blocks.add({.name = "X",
                        .rows = problem.n,
                        .cols = problem.rhs,

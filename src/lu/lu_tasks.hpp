@@ -22,6 +22,14 @@ struct LuProblem {
   /// Panels that are finished together, while those before them stream past; 0: all, which is
   /// right-looking elimination.
   std::int64_t slab = 0;
+  /// Where a slab is what host memory holds, and more than devices do: panels of it that are
+  /// finished together on the devices; 0: all.
+  std::int64_t inner = 0;
+  /// Panels before a slab that are applied to each of its panels in turn; with `inner`.
+  std::int64_t group = 1;
+  /// Panels that are factored already, from the first on.
+  std::int64_t done = 0;
+  bool in_storage = false;  ///< the factor rests in storage
   Element precision = Element::fp64;
   int devices = 1;
   /// What the factor and its pivots are called from plan to plan (BlockFamily::identity).
@@ -38,8 +46,10 @@ inline constexpr int kPanelStatusFamily = 2;
 inline constexpr int kRightSideFamily = 2;
 
 /// Slab after slab. In each, the panels before it update all of its panels, one after another; then
-/// its own panels are factored right-looking. With look-ahead: panel k + 1 is updated first and
-/// factored, in an urgent task, before panel k updates the others.
+/// its own panels are factored right-looking. A slab with `inner` is taken in two levels: groups of
+/// panels before it update its panels, forth and back, so that those which the devices had last
+/// come first; then its own panels are slabs of `inner` panels themselves. With look-ahead: panel k
+/// + 1 is updated first and factored, in an urgent task, before panel k updates the others.
 [[nodiscard]] Schedule lu_factorization(const LuProblem& problem);
 
 struct LuSolveProblem {
@@ -56,6 +66,7 @@ struct LuSolveProblem {
   int devices = 1;
   std::uint64_t factor_identity = 0;
   std::uint64_t pivots_identity = 0;
+  bool in_storage = false;  ///< the factor rests in storage
 
   bool operator==(const LuSolveProblem&) const = default;
 };

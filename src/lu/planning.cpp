@@ -94,6 +94,7 @@ PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const Options& op
   PlannedRun planned = search(candidates, machine, search_options);
   problem.panel = planned.tile;
   planned.host_bytes = lu_needs(problem, budget).host_bytes;
+  if (problem.in_storage) planned.host_bytes += host_bytes_beside_storage(*planned.plan);
   planned.seconds = seconds_since(start);
   return planned;
 }

@@ -1,11 +1,13 @@
 #include "lu/scaled_factor.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
@@ -49,6 +51,14 @@ void multiply_rows(const std::vector<int>& exponent, int all, DenseBlockOf<W>& v
       v.column(j)[i] = times_power(v.column(j)[i], exponent[at(i)] + all);
 }
 
+template <class W>
+DenseBlockOf<W> conjugated(MatrixView<const W> v) {
+  DenseBlockOf<W> out(v.rows, v.cols);
+  for (std::int64_t j = 0; j < v.cols; ++j)
+    for (std::int64_t i = 0; i < v.rows; ++i) out.column(j)[i] = conjugate<W>(v(i, j));
+  return out;
+}
+
 }  // namespace
 
 template <class N, class W>
@@ -56,36 +66,101 @@ template <class T, class A>
 ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<T, A>& system, const Options& options)
     : header_{.element = element_of<N>,
               .n = system.n(),
-              .row_exponent = exponents_of(system.row_scale(), system.exponent()),
-              .column_exponent = exponents_of(system.column_scale(), 0)},
-      panels_(problem_of(system.n(), element_of<N>), options) {
+              .transposed = system.a().transposed(),
+              .row_exponent =
+                  exponents_of(system.a().transposed() ? system.column_scale() : system.row_scale(),
+                               system.exponent()),
+              .column_exponent = exponents_of(
+                  system.a().transposed() ? system.row_scale() : system.column_scale(), 0)},
+      known_(look_at(system.a(), system.exponent(), options)),
+      panels_(problem_of(system.n(), element_of<N>), options, known_.matrix) {
   header_.panel = panels_.problem().panel;
   factor(system.a(), system.exponent());
 }
 
-/// A times 2 to `exponent` is what was given.
+/// An element of what is stored of A times 2 to `exponent`, scaled.
 template <class N, class W>
 template <class A>
-void ScaledFactor<N, W>::factor(MatrixView<const A> a, int exponent) {
-  const auto scaled = [&](std::int64_t i, std::int64_t j) {
-    return static_cast<N>(
-        times_power(static_cast<W>(a(i, j)),
-                    header_.row_exponent[at(i)] + exponent + header_.column_exponent[at(j)]));
+N ScaledFactor<N, W>::scaled_element(A element, std::int64_t i, std::int64_t j,
+                                     int exponent) const {
+  return static_cast<N>(
+      times_power(static_cast<W>(element),
+                  header_.row_exponent[at(i)] + exponent + header_.column_exponent[at(j)]));
+}
+
+template <class N, class W>
+template <class A>
+typename ScaledFactor<N, W>::Known ScaledFactor<N, W>::look_at(const SlabbedMatrix<A>& a,
+                                                               int exponent,
+                                                               const Options& options) const {
+  Known known;
+  const bool hashes = options.storage.used();
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const auto add = [&](const auto& values) {
+    XXH3_64bits_update(&state, values.data(), values.size() * sizeof(values[0]));
   };
-  double largest = 0;
-  std::vector<N> column(at(a.rows));
-  for (std::int64_t j = 0; j < a.cols; ++j) {
-    for (std::int64_t i = 0; i < a.rows; ++i) column[at(i)] = scaled(i, j);
-    largest = std::max(largest, largest_of_column(column.data(), a.rows));
-  }
+  add(std::vector<std::int64_t>{header_.n, static_cast<std::int64_t>(header_.element),
+                                header_.transposed ? 1 : 0});
+  add(header_.row_exponent);
+  add(header_.column_exponent);
+  a.for_slabs([&](std::int64_t first, MatrixView<const A> slab) {
+    std::vector<double> largest(at(slab.cols));
+    std::vector<std::uint64_t> hash(at(hashes ? slab.cols : 0));
+    a.crew().share(slab.cols, [&](std::int64_t j) {
+      if (hashes) hash[at(j)] = XXH3_64bits(slab.column(j), at(slab.rows) * sizeof(A));
+      double most = 0;
+      for (std::int64_t i = 0; i < slab.rows; ++i) {
+        const N element = scaled_element(slab(i, j), i, first + j, exponent);
+        most = std::max(most, largest_of_column(&element, 1));
+      }
+      largest[at(j)] = most;
+    });
+    add(hash);
+    known.columns.insert(known.columns.end(), hash.begin(), hash.end());
+    for (const double of_column : largest) known.largest = std::max(known.largest, of_column);
+  });
+  if (hashes) known.matrix = XXH3_64bits_digest(&state);
+  return known;
+}
+
+template <class N, class W>
+template <class A>
+bool ScaledFactor<N, W>::is_as_it_was(std::int64_t j, const A* column) const {
+  return known_.columns.empty() ||
+         known_.columns[at(j)] == XXH3_64bits(column, at(header_.n) * sizeof(A));
+}
+
+template <class N, class W>
+template <class A>
+void ScaledFactor<N, W>::factor(const SlabbedMatrix<A>& a, int exponent) {
   header_.info = panels_.factor(
       [&](const BlockExtent& extent, std::byte* to) {
         auto* packed = reinterpret_cast<N*>(to);
-        for (std::int64_t j = 0; j < extent.cols; ++j)
+        std::atomic<std::int64_t> changed = -1;
+        const auto put = [&](std::int64_t j, const A* whole_column) {
+          if (!is_as_it_was(extent.col + j, whole_column)) changed = extent.col + j;
+          N* column = packed + j * extent.rows;
           for (std::int64_t i = 0; i < extent.rows; ++i)
-            *packed++ = scaled(extent.row + i, extent.col + j);
+            column[i] = scaled_element(whole_column[extent.row + i], extent.row + i, extent.col + j,
+                                       exponent);
+        };
+        if (a.in_memory()) {
+          for (std::int64_t j = 0; j < extent.cols; ++j) put(j, a.whole().column(extent.col + j));
+        } else if constexpr (std::is_same_v<A, N>) {  // in place
+          a.read(extent.col, extent.cols, packed);
+          a.crew().share(extent.cols, [&](std::int64_t j) { put(j, packed + j * extent.rows); });
+        } else {
+          std::vector<A> columns(at(a.n() * extent.cols));
+          a.read(extent.col, extent.cols, columns.data());
+          a.crew().share(extent.cols, [&](std::int64_t j) { put(j, columns.data() + j * a.n()); });
+        }
+        require(changed < 0, ErrorKind::input, kWhere,
+                "the matrix changed while it was factored: {} {}, counted from 0, is not what it "
+                "was when it was read before",
+                a.transposed() ? "row" : "column", changed.load());
       },
-      largest);
+      known_.largest);
   Determinant& det = header_.info.determinant;
   const auto sum = [](const std::vector<int>& e) {
     return std::accumulate(e.begin(), e.end(), std::int64_t{0});
@@ -109,8 +184,25 @@ ScaledFactor<N, W>::ScaledFactor(SavedFactor header, ChecksumReader& reader, con
 }
 
 template <class N, class W>
+ScaledFactor<N, W>::ScaledFactor(SavedFactor header, const StoredPlace& place,
+                                 const Options& options)
+    : header_(std::move(header)),
+      known_{.matrix = place.matrix},
+      panels_(problem_of(header_.n, element_of<N>), in_panels(options, header_.panel),
+              place.matrix) {
+  panels_.adopt_stored(header_.info);
+}
+
+template <class N, class W>
+StoredCount ScaledFactor<N, W>::stored() const {
+  if (!in_storage()) return {};
+  return {panels_.count(), panels_.found(), panels_.how(), header_.transposed};
+}
+
+template <class N, class W>
 void ScaledFactor<N, W>::save(ChecksumWriter& writer) const {
   save_header(header_, writer);
+  if (in_storage()) return;
   writer.add_all(panels_.exchanges());
   writer.add_all(panels_.bytes());
 }
@@ -131,9 +223,37 @@ void ScaledFactor<N, W>::scale_back(DenseBlockOf<W>& x, bool adjoint, int expone
                 x);
 }
 
+/// The factors are those of S. With A = Sᵀ, A⁻¹·b is the conjugate of S⁻ᴴ·b̄, and A⁻ᴴ·b that of
+/// S⁻¹·b̄.
+template <class N, class W>
+template <class Solve>
+DenseBlockOf<W> ScaledFactor<N, W>::by_stored(MatrixView<const W> b, bool adjoint,
+                                              const Solve& solve) const {
+  if (!header_.transposed) return solve(b, adjoint);
+  const DenseBlockOf<W> y = conjugated<W>(b);
+  const DenseBlockOf<W> x = solve(y.view(), !adjoint);
+  return conjugated<W>(x.view());
+}
+
 template <class N, class W>
 DenseBlockOf<W> ScaledFactor<N, W>::solve(MatrixView<const W> b, bool adjoint, int exponent,
                                           RunReport& report) {
+  return by_stored(b, adjoint, [&](MatrixView<const W> v, bool of_adjoint) {
+    return solve_stored(v, of_adjoint, exponent, report);
+  });
+}
+
+template <class N, class W>
+DenseBlockOf<W> ScaledFactor<N, W>::solve_wide(MatrixView<const W> b, bool adjoint,
+                                               int exponent) const {
+  return by_stored(b, adjoint, [&](MatrixView<const W> v, bool of_adjoint) {
+    return solve_stored_wide(v, of_adjoint, exponent);
+  });
+}
+
+template <class N, class W>
+DenseBlockOf<W> ScaledFactor<N, W>::solve_stored(MatrixView<const W> b, bool adjoint, int exponent,
+                                                 RunReport& report) {
   const BlockSolverOf<N> solve = [&](MatrixView<N> v) {
     accumulate(report, panels_.solve(v, adjoint ? kAdjointFactor : 0));
   };
@@ -144,8 +264,8 @@ DenseBlockOf<W> ScaledFactor<N, W>::solve(MatrixView<const W> b, bool adjoint, i
 }
 
 template <class N, class W>
-DenseBlockOf<W> ScaledFactor<N, W>::solve_wide(MatrixView<const W> b, bool adjoint,
-                                               int exponent) const {
+DenseBlockOf<W> ScaledFactor<N, W>::solve_stored_wide(MatrixView<const W> b, bool adjoint,
+                                                      int exponent) const {
   DenseBlockOf<W> x = scaled(b, adjoint, exponent);
   panels_.template solve_wide<N>(x.view(), adjoint);
   scale_back(x, adjoint, exponent);
@@ -156,6 +276,7 @@ void save_header(const SavedFactor& header, ChecksumWriter& writer) {
   writer.add(header.element);
   writer.add(header.n);
   writer.add(header.panel);
+  writer.add(static_cast<std::uint8_t>(header.transposed ? 1 : 0));
   writer.add(header.row_exponent);
   writer.add(header.column_exponent);
   writer.add(header.info.growth);
@@ -169,7 +290,9 @@ void save_header(const SavedFactor& header, ChecksumWriter& writer) {
   writer.add(header.log_determinant_error);
 }
 
-SavedFactor read_header(ChecksumReader& reader, const std::string& path) {
+namespace {
+
+SavedFactor read_common_header(ChecksumReader& reader, const std::string& path) {
   SavedFactor header;
   std::uint8_t element = 0;
   static_assert(sizeof(Element) == sizeof element);
@@ -180,6 +303,9 @@ SavedFactor read_header(ChecksumReader& reader, const std::string& path) {
                       header.element == Element::complex128 || header.element == Element::complex64;
   reader.read(header.n);
   reader.read(header.panel);
+  std::uint8_t transposed = 0;
+  reader.read(transposed);
+  header.transposed = transposed != 0;
   reader.read(header.row_exponent);
   reader.read(header.column_exponent);
   require(number && parts != Element::none && header.n >= 0 && header.panel >= 1 &&
@@ -203,11 +329,25 @@ SavedFactor read_header(ChecksumReader& reader, const std::string& path) {
   det.phase = {re, im};
   reader.read(header.scaled_condition);
   reader.read(header.log_determinant_error);
+  return header;
+}
+
+}  // namespace
+
+SavedFactor read_header(ChecksumReader& reader, const std::string& path) {
+  SavedFactor header = read_common_header(reader, path);
   // Before anything of that size is allocated; n was a length that the file has.
   const auto n = static_cast<double>(header.n);
   require(static_cast<double>(reader.left()) ==
               n * n * static_cast<double>(bytes_of(header.element)) + 8 * n + 8,
           ErrorKind::input, kWhere, "'{}' is truncated, or no factor of order {}", path, header.n);
+  return header;
+}
+
+SavedFactor read_stored_header(ChecksumReader& reader, const std::string& path,
+                               StoredPlace& place) {
+  SavedFactor header = read_common_header(reader, path);
+  place = read_place(reader, path);
   return header;
 }
 

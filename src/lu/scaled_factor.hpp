@@ -15,6 +15,7 @@
 #include "lu/lu_panels.hpp"
 #include "lu/scaled_system.hpp"
 #include "scalar/complex.hpp"
+#include "store/stored_place.hpp"
 #include "strata/lu.hpp"
 
 namespace strata {
@@ -25,6 +26,7 @@ struct SavedFactor {
   std::int64_t n = 0;
   std::int64_t panel = 1;
   LuInfo info{};
+  bool transposed = false;  ///< A was given by rows: what is kept is of its transpose
   std::vector<int> row_exponent{};
   std::vector<int> column_exponent{};
   /// As a certificate with A found them; NaN: none was made.
@@ -44,12 +46,19 @@ class ScaledFactor {
   /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
   /// can be; the caller finishes the reader.
   ScaledFactor(SavedFactor header, ChecksumReader& reader, const Options& options);
+  /// What rests in storage, in `options.storage`. Throws Error{storage} unless it is whole.
+  ScaledFactor(SavedFactor header, const StoredPlace& place, const Options& options);
 
   /// As of LuPanels, with the determinant of A as it was given.
   [[nodiscard]] const LuInfo& info() const noexcept { return header_.info; }
   [[nodiscard]] const RunReport& report() const noexcept { return panels_.report(); }
   [[nodiscard]] std::int64_t n() const noexcept { return header_.n; }
+  /// In storage the header alone.
   void save(ChecksumWriter& writer) const;
+  [[nodiscard]] bool in_storage() const noexcept { return panels_.in_storage(); }
+  /// Where it rests in storage, but for the directories; panels that were found, and of how many.
+  [[nodiscard]] StoredPlace place() const { return {known_.matrix, {}}; }
+  [[nodiscard]] StoredCount stored() const;
   [[nodiscard]] const SavedFactor& header() const noexcept { return header_; }
   void note(double scaled_condition, double log_determinant_error) {
     header_.scaled_condition = scaled_condition;
@@ -67,15 +76,41 @@ class ScaledFactor {
  private:
   [[nodiscard]] DenseBlockOf<W> scaled(MatrixView<const W> b, bool adjoint, int exponent) const;
   void scale_back(DenseBlockOf<W>& x, bool adjoint, int exponent) const;
+  /// What has to be known of what is stored before it is factored.
+  struct Known {
+    std::uint64_t matrix = 0;  ///< tells it from others, where it rests in storage
+    double largest = 0;        ///< of its elements, scaled
+    /// By stored column, where it rests in storage: it is read again, and may have changed.
+    std::vector<std::uint64_t> columns{};
+  };
   template <class A>
-  void factor(MatrixView<const A> a, int exponent);
+  [[nodiscard]] N scaled_element(A element, std::int64_t i, std::int64_t j, int exponent) const;
+  template <class A>
+  [[nodiscard]] Known look_at(const SlabbedMatrix<A>& a, int exponent,
+                              const Options& options) const;
+  template <class A>
+  void factor(const SlabbedMatrix<A>& a, int exponent);
+  /// Whether a column is what it was when it was looked at.
+  template <class A>
+  [[nodiscard]] bool is_as_it_was(std::int64_t j, const A* column) const;
+  template <class Solve>
+  [[nodiscard]] DenseBlockOf<W> by_stored(MatrixView<const W> b, bool adjoint,
+                                          const Solve& solve) const;
+  [[nodiscard]] DenseBlockOf<W> solve_stored(MatrixView<const W> b, bool adjoint, int exponent,
+                                             RunReport& report);
+  [[nodiscard]] DenseBlockOf<W> solve_stored_wide(MatrixView<const W> b, bool adjoint,
+                                                  int exponent) const;
 
   SavedFactor header_;
+  Known known_;
   LuPanels panels_;
 };
 
 /// Before the panels in a file; reads no more than the file holds, and throws Error{input}.
 void save_header(const SavedFactor& header, ChecksumWriter& writer);
 [[nodiscard]] SavedFactor read_header(ChecksumReader& reader, const std::string& path);
+/// The same of a factor in storage, and where that is.
+[[nodiscard]] SavedFactor read_stored_header(ChecksumReader& reader, const std::string& path,
+                                             StoredPlace& place);
 
 }  // namespace strata

@@ -37,18 +37,15 @@ bool far_apart(const std::vector<double>& scale) {
 }  // namespace
 
 template <class T, class A>
-ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
-    : a_(a), b_(b.rows, b.cols), largest_(largest_to_factor(a, 0)) {
+ScaledSystem<T, A>::ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b)
+    : a_(std::move(a)), b_(b.rows, b.cols) {
+  scale_columns_and_rows();
+  const SlabbedMatrix<A> given = a_;
   exponent_ = exponent_out_of_range(largest_, element_of<T>);
   if (exponent_ != 0) {
-    divided_.resize(at(a.rows * a.cols));
-    for (std::int64_t j = 0; j < a.cols; ++j)
-      for (std::int64_t i = 0; i < a.rows; ++i)
-        divided_[at(i + j * a.rows)] = times_power(a(i, j), -exponent_);
-    a_ = {divided_.data(), a.rows, a.cols, std::max<std::int64_t>(a.rows, 1)};
-    largest_ = std::scalbn(largest_, -exponent_);
+    divide(exponent_);
+    scale_columns_and_rows();
   }
-  scale_columns_and_rows();
   for (std::int64_t j = 0; j < b.cols; ++j) {
     const int of_column = exponent_of_column(b.rows, b.column(j), element_of<T>);
     back_.push_back(of_column - exponent_);
@@ -56,25 +53,67 @@ ScaledSystem<T, A>::ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
   }
   balance_where_far_apart();
   rows_are_apart_ = far_apart(row_scale_);
-  if (exponent_ != 0) measure_loss(a);
+  if (exponent_ != 0) measure_loss(given);
 }
 
-/// Columns by their largest elements, then rows by their sums.
+template <class T, class A>
+void ScaledSystem<T, A>::divide(int exponent) {
+  const auto element = [exponent](A x) { return times_power(x, -exponent); };
+  if (!a_.in_memory()) {
+    a_ = a_.mapped(element);
+    return;
+  }
+  const std::int64_t n = a_.n();
+  divided_.resize(at(n * n));
+  for (std::int64_t j = 0; j < n; ++j) {
+    const A* column = a_.whole().column(j);
+    std::transform(column, column + n, divided_.data() + j * n, element);
+  }
+  a_ = SlabbedMatrix<A>(MatrixView<const A>{divided_.data(), n, n, std::max<std::int64_t>(n, 1)});
+}
+
+/// Columns by their largest elements, then rows by their sums; beside it the largest of all. Where
+/// the transpose is stored, a column is known after the last slab alone, and rows take another
+/// pass.
 template <class T, class A>
 void ScaledSystem<T, A>::scale_columns_and_rows() {
-  std::vector<double> sums(at(a_.rows));
-  std::vector<double> scaled_sums(at(a_.rows));
-  for (std::int64_t j = 0; j < a_.cols; ++j) {
-    const double most = largest_of_column(a_.column(j), a_.rows);
-    const double scale = most > 0 && std::isfinite(most) ? std::scalbn(1.0, -std::ilogb(most)) : 1;
-    column_scale_.push_back(scale);
-    for (std::int64_t i = 0; i < a_.rows; ++i) {
-      const double size = std::abs(static_cast<W>(a_(i, j)));
-      sums[at(i)] += size;
-      scaled_sums[at(i)] += size * scale;
-    }
+  const std::int64_t n = a_.n();
+  std::vector<double> sums(at(n));
+  std::vector<double> scaled_sums(at(n));
+  column_scale_.clear();
+  row_scale_.clear();
+  largest_ = norm_ = 0;
+  const auto add_scale = [&](double most) {
+    largest_ = std::max(largest_, most);
+    column_scale_.push_back(most > 0 && std::isfinite(most) ? std::scalbn(1.0, -std::ilogb(most))
+                                                            : 1);
+  };
+  const auto add = [&](std::int64_t i, std::int64_t j, A value) {
+    const double size = std::abs(static_cast<W>(value));
+    sums[at(i)] += size;
+    scaled_sums[at(i)] += size * column_scale_[at(j)];
+  };
+  if (a_.transposed()) {
+    std::vector<double> most(at(n));
+    a_.for_elements([&](std::int64_t, std::int64_t j, A value) {
+      most[at(j)] = std::max(most[at(j)], largest_of_column(&value, 1));
+    });
+    for (const double of_column : most) add_scale(of_column);
+    a_.for_elements(add);
+  } else {
+    a_.for_slabs([&](std::int64_t first, MatrixView<const A> slab) {
+      std::vector<double> most(at(slab.cols));
+      a_.crew().share(slab.cols,
+                      [&](std::int64_t j) { most[at(j)] = largest_of_column(slab.column(j), n); });
+      for (const double of_column : most) add_scale(of_column);
+      // Sums have the order of the columns on any number of threads.
+      a_.for_strips([&](std::int64_t row, std::int64_t rows) {
+        for (std::int64_t j = 0; j < slab.cols; ++j)
+          for (std::int64_t i = row; i < row + rows; ++i) add(i, first + j, slab(i, j));
+      });
+    });
   }
-  for (std::int64_t i = 0; i < a_.rows; ++i) {
+  for (std::int64_t i = 0; i < n; ++i) {
     norm_ = std::max(norm_, sums[at(i)]);
     row_scale_.push_back(scaled_sums[at(i)] > 0 ? 1 / scaled_sums[at(i)] : 1);
   }
@@ -84,7 +123,7 @@ void ScaledSystem<T, A>::scale_columns_and_rows() {
 template <class T, class A>
 typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first) const {
   constexpr int kPasses = 12;
-  const std::int64_t n = a_.rows;
+  const std::int64_t n = a_.n();
   Scales s{std::vector<int>(at(n)), std::vector<int>(at(n)), std::vector<double>(at(n)),
            std::vector<double>(at(n))};
   int settled = 0;  // passes that changed nothing much
@@ -93,10 +132,9 @@ typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first
     const std::vector<double> row = powers_of(s.row);
     const std::vector<double> column = powers_of(s.column);
     std::vector<double> sums(at(n));
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t i = 0; i < n; ++i)
-        sums[at(of_rows ? i : j)] +=
-            std::abs(static_cast<W>(a_(i, j))) * row[at(i)] * column[at(j)];
+    a_.for_elements([&](std::int64_t i, std::int64_t j, A value) {
+      sums[at(of_rows ? i : j)] += std::abs(static_cast<W>(value)) * row[at(i)] * column[at(j)];
+    });
     std::vector<int>& exponents = of_rows ? s.row : s.column;
     int most = 0;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -109,16 +147,15 @@ typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first
   const std::vector<double> row = powers_of(s.row);
   const std::vector<double> column = powers_of(s.column);
   std::int64_t elements = 0;
-  for (std::int64_t j = 0; j < n; ++j)
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double given = std::abs(static_cast<W>(a_(i, j)));
-      const double size = given * row[at(i)] * column[at(j)];
-      s.of_row[at(i)] += size;
-      s.of_column[at(j)] += size;
-      if (!(given > 0) || !std::isfinite(size)) continue;
-      s.spread += size > 0 ? std::abs(std::ilogb(size)) : kFar;
-      ++elements;
-    }
+  a_.for_elements([&](std::int64_t i, std::int64_t j, A value) {
+    const double given = std::abs(static_cast<W>(value));
+    const double size = given * row[at(i)] * column[at(j)];
+    s.of_row[at(i)] += size;
+    s.of_column[at(j)] += size;
+    if (!(given > 0) || !std::isfinite(size)) return;
+    s.spread += size > 0 ? std::abs(std::ilogb(size)) : kFar;
+    ++elements;
+  });
   s.spread /= static_cast<double>(std::max<std::int64_t>(elements, 1));
   return s;
 }
@@ -135,7 +172,7 @@ double ScaledSystem<T, A>::excess(const Scales& s) const {
   double sum = 0;
   for (std::int64_t j = 0; j < b_.cols(); ++j) {
     int most = std::numeric_limits<int>::min();
-    for (std::int64_t i = 0; i < a_.rows; ++i) {
+    for (std::int64_t i = 0; i < a_.n(); ++i) {
       const double size = largest_part(b_.column(j)[i]);
       if (size > 0 && std::isfinite(size)) most = std::max(most, std::ilogb(size) + s.row[at(i)]);
     }
@@ -166,35 +203,35 @@ void ScaledSystem<T, A>::balance_where_far_apart() {
                               : of_rows.spread < of_columns.spread;
   const Scales& s = rows_first ? of_rows : of_columns;
   column_scale_ = powers_of(s.column);
-  for (std::int64_t i = 0; i < a_.rows; ++i)
+  for (std::int64_t i = 0; i < a_.n(); ++i)
     row_scale_[at(i)] = std::scalbn(1 / s.of_row[at(i)], s.row[at(i)]);
 }
 
 template <class T, class A>
-void ScaledSystem<T, A>::measure_loss(MatrixView<const A> given) {
-  std::vector<double> sums(at(a_.rows));
-  for (std::int64_t j = 0; j < a_.cols; ++j) {
-    for (std::int64_t i = 0; i < a_.rows; ++i) {
-      const auto value = static_cast<W>(given(i, j));
-      const double off = std::abs(value - static_cast<W>(times_power(a_(i, j), exponent_)));
-      if (off == 0) continue;
-      loss_.relative = std::max(loss_.relative, off / std::abs(value));
-      sums[at(i)] += std::scalbn(off * column_scale_[at(j)] * row_scale_[at(i)], -exponent_);
-    }
-  }
-  loss_.scaled_norm = strata::norm_inf(a_.rows, sums.data());
+void ScaledSystem<T, A>::measure_loss(const SlabbedMatrix<A>& given) {
+  std::vector<double> sums(at(given.n()));
+  given.for_elements([&](std::int64_t i, std::int64_t j, A element) {
+    const auto value = static_cast<W>(element);
+    const A divided = times_power(element, -exponent_);
+    const double off = std::abs(value - static_cast<W>(times_power(divided, exponent_)));
+    if (off == 0) return;
+    loss_.relative = std::max(loss_.relative, off / std::abs(value));
+    sums[at(i)] += std::scalbn(off * column_scale_[at(j)] * row_scale_[at(i)], -exponent_);
+  });
+  loss_.scaled_norm = strata::norm_inf(given.n(), sums.data());
 }
 
 template <class T, class A>
 MatrixView<const T> ScaledSystem<T, A>::factored() {
+  const MatrixView<const A> whole = a_.whole();
   if constexpr (std::is_same_v<T, A>) {
-    return a_;
+    return whole;
   } else {
-    narrow_.resize(at(a_.rows * a_.cols));
-    for (std::int64_t j = 0; j < a_.cols; ++j)
-      std::transform(a_.column(j), a_.column(j) + a_.rows, narrow_.data() + j * a_.rows,
+    narrow_.resize(at(whole.rows * whole.cols));
+    for (std::int64_t j = 0; j < whole.cols; ++j)
+      std::transform(whole.column(j), whole.column(j) + whole.rows, narrow_.data() + j * whole.rows,
                      [](A value) { return static_cast<T>(value); });
-    return {narrow_.data(), a_.rows, a_.cols, std::max<std::int64_t>(a_.rows, 1)};
+    return {narrow_.data(), whole.rows, whole.cols, std::max<std::int64_t>(whole.rows, 1)};
   }
 }
 

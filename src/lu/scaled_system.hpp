@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cholesky/certified_solution.hpp"
+#include "lu/slabbed_matrix.hpp"
 #include "scalar/complex.hpp"
 
 namespace strata {
@@ -24,11 +25,13 @@ class ScaledSystem {
  public:
   using W = WideOf<A>;
 
-  /// The views outlive the system.
-  ScaledSystem(MatrixView<const A> a, MatrixView<const W> b);
+  /// What it is of outlives the system.
+  ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
+      : ScaledSystem(SlabbedMatrix<A>(a), b) {}
+  ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b);
 
-  [[nodiscard]] std::int64_t n() const noexcept { return a_.rows; }
-  [[nodiscard]] MatrixView<const A> a() const noexcept { return a_; }
+  [[nodiscard]] std::int64_t n() const noexcept { return a_.n(); }
+  [[nodiscard]] const SlabbedMatrix<A>& a() const noexcept { return a_; }
   [[nodiscard]] MatrixView<const W> b() const noexcept { return b_.view(); }
   [[nodiscard]] double largest() const noexcept { return largest_; }
   [[nodiscard]] double norm_inf() const noexcept { return norm_; }
@@ -42,7 +45,7 @@ class ScaledSystem {
   /// largest unit, and no longer that of the least growth.
   [[nodiscard]] bool rows_are_apart() const noexcept { return rows_are_apart_; }
   [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
-  /// What is factored.
+  /// What is factored, of a matrix in memory.
   [[nodiscard]] MatrixView<const T> factored();
 
  private:
@@ -53,12 +56,14 @@ class ScaledSystem {
   };
 
   void scale_columns_and_rows();
+  /// By 2 to `exponent`.
+  void divide(int exponent);
   [[nodiscard]] Scales balanced(bool rows_first) const;
   [[nodiscard]] double excess(const Scales& s) const;
   void balance_where_far_apart();
-  void measure_loss(MatrixView<const A> given);
+  void measure_loss(const SlabbedMatrix<A>& given);
 
-  MatrixView<const A> a_;
+  SlabbedMatrix<A> a_;
   DenseBlockOf<W> b_;
   std::vector<A> divided_;  // A, where it was
   std::vector<T> narrow_;

@@ -93,6 +93,8 @@ GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, Ma
   const auto start = std::chrono::steady_clock::now();
   require(a.rows == a.cols, ErrorKind::misuse, "solve", "a {} by {} matrix is not square", a.rows,
           a.cols);
+  require(!options.storage.used(), ErrorKind::misuse, "solve",
+          "a factor in storage is made by factor_general()");
   check_solve_shapes(a, b, x);
   DenseBlockOf<WideOf<T>> wide(b.rows, b.cols);
   for (std::int64_t j = 0; j < b.cols; ++j) std::copy_n(b.column(j), b.rows, wide.column(j));

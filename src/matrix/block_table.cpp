@@ -93,6 +93,10 @@ void BlockTable::keep(int f, std::uint64_t identity, bool stays) {
   kept.family.stays = stays;
 }
 
+void BlockTable::keep_in_storage(int f, bool in_storage) {
+  entries_[static_cast<std::size_t>(f)].family.in_storage = in_storage;
+}
+
 void BlockTable::place(int f, std::uint64_t identity) {
   BlockFamily& family = entries_[static_cast<std::size_t>(f)].family;
   family.placed = family.stays = true;

@@ -59,6 +59,9 @@ struct BlockFamily {
   /// leading dimension of its own; only in resident schedules, and they stay. Without an identity
   /// stored ones are there when a run begins, each on one device.
   bool placed = false;
+  /// Blocks rest in storage, where the machine has it, and come to the devices by way of host
+  /// memory, which need not hold them all. Not together with `placed`.
+  bool in_storage = false;
   /// The element of each block, in the order of BlockTable::index; empty: `element` for all.
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.
@@ -96,6 +99,9 @@ class BlockTable {
   void keep(int f, std::uint64_t identity, bool stays);
   /// Says that the blocks of a family lie where the caller has them (BlockFamily::placed).
   void place(int f, std::uint64_t identity = 0);
+
+  /// Says whether the blocks of a family rest in storage (BlockFamily::in_storage).
+  void keep_in_storage(int f, bool in_storage = true);
 
   [[nodiscard]] int families() const noexcept { return static_cast<int>(entries_.size()); }
   [[nodiscard]] const BlockFamily& family(int f) const { return entry(f).family; }

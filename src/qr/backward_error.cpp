@@ -35,11 +35,13 @@ double combined_residuals(std::int64_t n) {
   return std::max(1.0, std::min(root, kDeviations / root));
 }
 
-BackwardError::BackwardError(std::int64_t n, double unit, double wide_unit, double least)
+BackwardError::BackwardError(std::int64_t n, double unit, double wide_unit, double least,
+                             double subnormal)
     : n_(n),
       unit_(unit),
       wide_unit_(wide_unit),
       least_(least),
+      subnormal_(subnormal),
       sum_(static_cast<std::size_t>(n)),
       square_(sum_),
       other_(sum_) {}
@@ -111,8 +113,9 @@ double BackwardError::residual(const SquareMatrix<DoubleDouble>& r,
     const double own = lengths.empty() ? std::sqrt(square) : lengths[at] * frame;
     if (!(own > 0)) continue;
     const double rounded = std::min(sum + sum_[at], kDeviations * std::sqrt(square + square_[at]));
-    const double length = std::max(own, least_ * frame);
-    worst = std::max(worst, (unit_ * rounded + other_[at]) / length);
+    // Elements of R below the normal numbers are multiples of the least one, for the caller.
+    const double below = own < least_ * frame ? static_cast<double>(j + 1) * subnormal_ * frame : 0;
+    worst = std::max(worst, (unit_ * rounded + other_[at] + below) / own);
   }
   return 1.01 * worst + beside_;
 }

@@ -37,9 +37,9 @@ struct SolveStep {
 
 class BackwardError {
  public:
-  /// unit: 2^-p of the precision of V; wide_unit: of wide sums and solves. least: lengths below it
-  /// count as that, since R has fewer digits there.
-  BackwardError(std::int64_t n, double unit, double wide_unit, double least);
+  /// unit: 2^-p of the precision of V; wide_unit: of wide sums and solves. least: where a column is
+  /// shorter R may have fewer digits, since its elements are multiples of `subnormal`.
+  BackwardError(std::int64_t n, double unit, double wide_unit, double least, double subnormal);
 
   /// The scales of the first Gram matrix, beside which lengths are taken.
   void begin(const std::vector<double>& scales);
@@ -67,6 +67,7 @@ class BackwardError {
   double unit_;
   double wide_unit_;
   double least_;
+  double subnormal_;
   std::vector<double> frame_;   ///< powers of two that take columns of V to lengths near 1
   std::vector<double> sum_;     ///< of roundings in each column: of their sizes, in units, …
   std::vector<double> square_;  ///< … and of the squares of these

@@ -1,5 +1,8 @@
 // Methods that are lists of passes, each by a small factorization of the Gram matrix before it.
 //
+// The residual is what the solves round (BackwardError), whatever R they are solves with; it is
+// told where the last Gram matrix says how long the columns of Q are.
+//
 // Sources: beside the names of the methods in strata/qr.hpp.
 
 #include <algorithm>
@@ -81,6 +84,7 @@ class FixedPasses {
     const bool sketched = passes[0].small == FixedPass::Small::sketch;
     Gram b = sketched ? Gram() : p_.first_gram(passes[0].wide_sum);
     bool failed = false;
+    const double root = std::sqrt(static_cast<double>(p_.n()));
     for (std::size_t k = 0; k < passes.size(); ++k) {
       const FixedPass& pass = passes[k];
       const Gram r = factor_of(b, pass, failed);
@@ -88,15 +92,23 @@ class FixedPasses {
       p_.info().shifts += pass.small == FixedPass::Small::shifted ? 1 : 0;
       const bool last = k + 1 == passes.size();
       double condition = std::numeric_limits<double>::infinity();
+      typename TallProblem<T>::KnownOfSolve known;
       p_.during_next_solve([&] {
-        if (!failed) condition = condition_of(r, p_.zero_columns()).estimate;
+        const Condition of_r = condition_of(r, p_.zero_columns());
+        if (!failed) condition = of_r.estimate;
+        known.inverse = of_r.bound / root;
       });
       b = p_.solve(pass.wide_solve ? r : widened(rounded_to<T>(r)), pass.wide_solve,
-                   !last || p_.options().verify, last || passes[k + 1].wide_sum, last);
+                   !last || p_.options().verify, last || passes[k + 1].wide_sum, last, &known);
       p_.note_step({name_of(pass.small), pass.wide_sum, pass.wide_solve, condition}, b);
     }
     p_.tell_orthogonality(b);
     p_.info().ok = p_.info().ok && !failed;
+    const double away = p_.info().orthogonality;
+    if (!std::isfinite(away)) return;
+    p_.tell_residual();
+    p_.info().residual *=
+        std::sqrt(1 + away);  // R is rounded, beside columns of Q that may be long
   }
 
  private:
@@ -126,17 +138,27 @@ class FixedPasses {
     const auto in_range = [](const std::vector<double>& s) {
       return std::all_of(s.begin(), s.end(), [](double x) { return std::abs(x) <= kLong; });
     };
+    const std::int64_t rows = 2 * p_.n();
     std::vector<double> s = sketch();
-    if (!in_range(s)) {
+    // A column of a sketch is zero as well where it has left the range of its element.
+    const auto vanishes = [&](std::int64_t j) {
+      const auto* column = s.data() + j * rows;
+      return std::all_of(column, column + rows, [](double x) { return x == 0; });
+    };
+    bool again = !in_range(s);
+    for (std::int64_t j = 0; j < p_.n() && !again; ++j) {
+      if (!vanishes(j) || p_.is_zero(j)) continue;
+      p_.mark_columns_of_zeros();
+      again = !p_.is_zero(j);
+    }
+    if (again) {
       p_.rescale();
       s = sketch();
     }
-    const std::int64_t rows = 2 * p_.n();
     for (std::int64_t j = 0; j < p_.n(); ++j) {
       double* column = s.data() + j * rows;
       double largest = 0;
       for (std::int64_t i = 0; i < rows; ++i) largest = std::max(largest, std::abs(column[i]));
-      if (largest == 0) p_.mark_zero(j);
       int exponent = 0;
       std::frexp(largest, &exponent);
       // As far as both are numbers: a column of 1e-320 comes no nearer to 1 than that.

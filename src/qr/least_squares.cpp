@@ -32,6 +32,7 @@
 #include "qr/pass_runner.hpp"
 #include "qr/residual_products.hpp"
 #include "qr/truncated_solution.hpp"
+#include "scalar/scaled_number.hpp"
 #include "session/report.hpp"
 #include "strata/qr.hpp"
 
@@ -260,12 +261,20 @@ class LeastSquares {
         t(i, n() + k) = DoubleDouble(column(k)[static_cast<std::size_t>(i)].hi);
     }
     const Gram of_residuals = runner.apply_gram<DoubleDouble>(t, scale_);
-    for (std::int64_t k = 0; k < b_.cols(); ++k)
-      set_residual(k, std::sqrt(std::max(of_residuals(n() + k, n() + k).hi, 0.0)));
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      const double length = std::sqrt(std::max(of_residuals(n() + k, n() + k).hi, 0.0));
+      set_residual(k, length < kLeastLength ? measured_length(k) : length);
+    }
+  }
+  /// ‖b − A·x‖ of x as it is written, from the data.
+  [[nodiscard]] double measured_length(std::int64_t k) {
+    Column written;
+    for (const DoubleDouble& value : column(k)) written.emplace_back(value.hi);
+    return residual_products(a_, b_, k, scale_, scale(n() + k), written).length;
   }
   void set_residual(std::int64_t k, double scaled_length) {
     info_.residual_norm[static_cast<std::size_t>(k)] =
-        std::scalbn(scaled_length / scale(n() + k), -lift(n() + k));
+        rounded_away({scaled_length, -std::ilogb(scale(n() + k)) - lift(n() + k)});
   }
 
   /// Column k becomes what can be written of it: an element near the lower end of the range loses
@@ -479,9 +488,7 @@ class LeastSquares {
     }
     column(k) = std::move(best);
     const double lost = round_to_range(k);
-    Column written;
-    for (const DoubleDouble& value : column(k)) written.emplace_back(value.hi);
-    set_residual(k, residual_products(a_, b_, k, scale_, scale(n() + k), written).length);
+    set_residual(k, measured_length(k));
     // So far beside x itself, which says nothing of the size of the solution from 1 on.
     return bound < 1 ? bound / (1 - bound) + lost : kInfinity;
   }

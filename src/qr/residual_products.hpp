@@ -3,7 +3,8 @@
 //
 // Contract: A, m × n, and b are only read, a few hundred rows at a time, in either order. Sums are
 // over spans of 64 rows in a binary tree, so their error grows like the logarithm of m. Columns are
-// multiplied by powers of two as they are read.
+// multiplied by powers of two as they are read. The length has no square that underflows, and what
+// products lose below the least double is added to it.
 
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace strata {
 
 /// Relative rounding of a sum of products over all rows.
 inline constexpr double kProductsUnit = 0x1p-97;
+/// Squares of shorter lengths are no longer exact to that.
+inline constexpr double kLeastLength = 0x1p-350;
 
 struct ResidualProducts {
   std::vector<DoubleDouble> products;  ///< Aᵀ·(b − A·x), n

@@ -2,7 +2,8 @@
 //
 // Method: scales are powers of two, so nothing is rounded by them. R and the scales of each solve
 // are multiplied into one R in double-double, whose leading parts are given to the caller. The
-// condition is that of R from above, times what R may be away from the triangle of V.
+// condition is that of R from above, times what R may be away from the triangle of V: R knows no
+// pivot of V that is below its own rounding.
 
 #include "qr/tall_problem.hpp"
 
@@ -43,8 +44,10 @@ TallProblem<T>::TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrO
       scale_(static_cast<std::size_t>(n_), 1.0),
       zero_(static_cast<std::size_t>(n_)),
       r_(Gram::identity(n_)),
+      underflows_(n_),
       first_column_(first_column),
-      error_(n_, Limits<T>::kUnit, Limits<T>::kWideUnit, Limits<T>::kLengthMin) {
+      error_(n_, Limits<T>::kUnit, Limits<T>::kWideUnit, Limits<T>::kLengthMin,
+             std::numeric_limits<T>::denorm_min()) {
   info_.method = options.method;
 }
 
@@ -53,26 +56,73 @@ QrInfo TallProblem<T>::take_info() {
   info_.dependent_columns = zero_columns();
   info_.rank = n() - std::ssize(info_.dependent_columns);
   info_.numerical_rank = of_r().numerical_rank;
-  info_.condition = condition();
+  const double lost = lost_at_the_end_of_the_range();
+  info_.condition = condition(lost);
   info_.passes = runner_.passes();
   info_.report = runner_.take_report();
-  const double lost = lost_at_the_end_of_the_range();
   info_.residual += lost;
-  if (lost > Limits<T>::kUnit) info_.ok = info_.ok && !(info_.residual > residual_promise());
+  // Other methods promise no residual; but what the range takes is no rounding of theirs.
+  const double judged = options_.method == QrMethod::automatic ? info_.residual : lost;
+  if (lost > Limits<T>::kUnit) info_.ok = info_.ok && !(judged > residual_promise());
   return std::move(info_);
 }
 
+/// Whether a product that underflows may change column j of R.
+template <class T>
+bool TallProblem<T>::is_short(const Gram& r, std::int64_t j) {
+  double largest = 0;
+  for (std::int64_t i = 0; i <= j; ++i) largest = std::max(largest, std::abs(r(i, j).hi));
+  return largest < Limits<double>::kLengthMin;
+}
+
+/// R becomes r·diag(scales)⁻¹, of which `unscaled` is what doubles hold.
+template <class T>
+void TallProblem<T>::note_first_underflows(const Gram& r, const Gram& unscaled,
+                                           const std::vector<double>& scales) {
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (!is_short(unscaled, j)) continue;
+    const double d = scales[static_cast<std::size_t>(j)];
+    for (std::int64_t i = 0; i <= j; ++i) {
+      const DoubleDouble back = scaled(unscaled(i, j), d);
+      underflows_(i, j) = std::abs((r(i, j).hi - back.hi) + (r(i, j).lo - back.lo)) /
+                          (d * std::numeric_limits<double>::denorm_min());
+    }
+  }
+}
+
+/// R becomes step·R: products round a unit at most, and what was lost before is multiplied.
+template <class T>
+void TallProblem<T>::note_underflows(const Gram& step) {
+  constexpr double kLeast = std::numeric_limits<double>::denorm_min();
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (!is_short(r_, j)) continue;
+    for (std::int64_t i = 0; i <= j; ++i) {  // rows below are still those before
+      double units = 0;
+      for (std::int64_t k = i; k <= j; ++k) {
+        const double by = std::abs(step(i, k).hi);
+        units += by * underflows_(k, j) + std::min(1.0, by * (std::abs(r_(k, j).hi) / kLeast));
+      }
+      underflows_(i, j) = units;
+    }
+  }
+}
+
 /// What columns of R whose elements are subnormal numbers of T, or 0, have lost by that: half a
-/// unit each, twice, since powers of two may have made them so before.
+/// unit each, twice, since powers of two may have made them so before; and what products lost.
 template <class T>
 double TallProblem<T>::lost_at_the_end_of_the_range() const {
   double most = 0;
   for (std::int64_t j = 0; j < n(); ++j) {
     double length = 0;
-    for (std::int64_t i = 0; i <= j; ++i) length = std::hypot(length, r_(i, j).hi);
+    double units = 0;
+    for (std::int64_t i = 0; i <= j; ++i) {
+      length = std::hypot(length, r_(i, j).hi);
+      units = std::hypot(units, underflows_(i, j));
+    }
     if (length > 0)
       most = std::max(most, std::sqrt(static_cast<double>(j + 1)) *
-                                (double{std::numeric_limits<T>::denorm_min()} / length));
+                                    (double{std::numeric_limits<T>::denorm_min()} / length) +
+                                units * std::numeric_limits<double>::denorm_min() / length);
   }
   return most;
 }
@@ -99,17 +149,26 @@ double TallProblem<T>::condition_by_wide_factor() const {
 }
 
 /// V = (Q + F)·R = Q·R + E with bounds of F, E and I − QᵀQ: the smallest singular value of V is
-/// that of R times one of Q + F at least, the largest that of R with what is beside it. Where
-/// nothing is known of F the condition of R counts.
+/// that of R times one of Q + F at least, the largest that of R with what is beside it. Lengths of
+/// columns of R are those of V to a factor that Q tells, too. Where nothing is known of E, or of a
+/// Q that is stored, R bounds nothing. lost: beside the length of each column of R.
 template <class T>
-double TallProblem<T>::condition() {
+double TallProblem<T>::condition(double lost) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
   const OfR& of = of_r();
-  if (std::isnan(info_.residual)) return of.condition;
-  const double away = std::isnan(info_.orthogonality) ? promise() : info_.orthogonality;
-  const double of_columns = info_.residual * std::sqrt(static_cast<double>(n()));
-  const double least = std::sqrt(std::max(1 - away, 0.0)) - spread_;
-  const double by_r = least > 0 ? of.condition * (std::sqrt(1 + away) + of_columns) / least
-                                : std::numeric_limits<double>::infinity();
+  const bool measured = !std::isnan(info_.orthogonality);
+  if (std::isnan(info_.residual) || (!measured && wanted_ != Wanted::r)) return kUnknown;
+  const double away = measured ? info_.orthogonality : promise();
+  const double residual = info_.residual + lost;
+  const double of_columns = residual * std::sqrt(static_cast<double>(n()));
+  const double longest = std::sqrt(1 + away);
+  const double shortest = std::sqrt(std::max(1 - away, 0.0));
+  const double of_range = lost * std::sqrt(static_cast<double>(n())) * of.inverse;
+  const double least = shortest - longest * (spread_ + of_range);
+  const double of_lengths = longest / shortest * (1 + residual) / (1 - residual);
+  const double by_r = least > 0 && residual < 1
+                          ? of.condition * of_lengths * (longest + of_columns) / least
+                          : kUnknown;
   return wide_factor_ ? std::min(by_r, of.of_wide_factor) : by_r;
 }
 
@@ -185,13 +244,41 @@ std::vector<double> TallProblem<T>::find_zeros() {
 template <class T>
 void TallProblem<T>::scale_by(const std::vector<double>& largest) {
   for (std::int64_t j = 0; j < n(); ++j) {
-    if (is_zero(j)) continue;
-    int exponent = 0;
-    std::frexp(largest[static_cast<std::size_t>(j)], &exponent);
-    // 2^1074 is no double: what is that small is scaled into the range, if not to 1.
-    scale(j) = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
-    info_.rescaled = true;
+    if (!is_zero(j)) scale_to_unit(j, largest[static_cast<std::size_t>(j)]);
   }
+}
+
+template <class T>
+void TallProblem<T>::scale_to_unit(std::int64_t j, double largest) {
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  // 2^1074 is no double: what is that small is scaled into the range, if not to 1.
+  scale(j) = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+  info_.rescaled = true;
+}
+
+template <class T>
+std::vector<double> TallProblem<T>::lengthen_short_columns(const std::vector<double>& lengths,
+                                                           double least) {
+  const auto is_short = [&](std::int64_t j) {
+    return lengths[static_cast<std::size_t>(j)] < least;
+  };
+  std::vector<double> powers(static_cast<std::size_t>(n()), 1.0);
+  std::vector<double> largest;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (!is_short(j)) continue;
+    if (largest.empty()) largest = runner_.maxima();
+    const double x = largest[static_cast<std::size_t>(j)];
+    if (!(x > 0)) continue;
+    scale_to_unit(j, x);
+    powers[static_cast<std::size_t>(j)] = scale(j);
+  }
+  if (std::ranges::all_of(powers, [](double power) { return power == 1; })) return powers;
+  const std::vector<std::int64_t> zeros = zero_columns();
+  set_zeros({});
+  (void)solve(Gram::identity(n()), false, false, false, true);
+  set_zeros(zeros);
+  return powers;
 }
 
 /// Throws where there is an element that is not finite: the first, row by row.
@@ -272,6 +359,11 @@ void TallProblem<T>::accumulate_factor(const Gram& r, const std::vector<double>&
     const double power = 1 / scales[static_cast<std::size_t>(j)];
     for (std::int64_t i = 0; i <= j; ++i) unscaled(i, j) = scaled(r(i, j), power);
   }
+  if (first_) {
+    note_first_underflows(r, unscaled, scales);
+  } else {
+    note_underflows(unscaled);
+  }
   r_ = first_ ? std::move(unscaled) : upper_product(unscaled, r_);
   first_ = false;
   of_r_.reset();
@@ -302,6 +394,7 @@ auto TallProblem<T>::look_behind(const Gram& r) -> Gram {
 template <class T>
 void TallProblem<T>::restart() {
   r_ = Gram::identity(n_);
+  underflows_ = SquareMatrix<double>(n_);
   first_ = true;
   of_r_.reset();
   wide_factor_.reset();

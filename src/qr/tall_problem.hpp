@@ -160,9 +160,16 @@ class TallProblem {
   [[nodiscard]] Gram first_sketch_gram();
   /// Gram matrix of V as it is, times the scales.
   [[nodiscard]] Gram gram(bool wide);
+  /// Throws where an element is not finite.
+  void mark_columns_of_zeros() { (void)find_zeros(); }
   /// Scales by the largest elements; a column of zeros is found here. Throws where an element or a
   /// length is not finite.
   void rescale();
+  /// Multiplies V by powers of two, by which columns that are shorter than `least` and not zeros
+  /// have lengths near 1; returns these, one for each column. V is written if one is not 1. Columns
+  /// that are marked as zeros are not made so.
+  [[nodiscard]] std::vector<double> lengthen_short_columns(const std::vector<double>& lengths,
+                                                           double least);
   /// B with its columns at lengths near 1; the scales take the powers of two.
   [[nodiscard]] Gram unit_gram(const Gram& b);
   /// What a wide solve with R would make of V, which stays as it is: its Gram matrix, wide. No pass
@@ -187,6 +194,7 @@ class TallProblem {
   void accumulate_factor(const Gram& r) { accumulate_factor(r, scale_); }
   /// The same for any upper triangular matrix, without scales.
   void multiply_factor(const Gram& step) {
+    note_underflows(step);
     r_ = upper_product(step, r_);
     first_ = false;
     of_r_.reset();
@@ -207,6 +215,8 @@ class TallProblem {
   void tell_residual() { tell_residual(error_.residual(r_, lengths_), error_.spread()); }
   void tell_residual(double residual);
   [[nodiscard]] double spread() const { return spread_; }
+  /// ‖R⁻¹‖₂ of the R so far with unit columns, from above.
+  [[nodiscard]] double inverse_of_triangle() { return of_r().inverse; }
   void tell_residual(double residual, double spread) {
     info_.residual = residual;
     spread_ = spread;
@@ -249,6 +259,7 @@ class TallProblem {
   [[nodiscard]] bool is_in_range(const Gram& b) const;
   [[nodiscard]] std::vector<double> find_zeros();
   void scale_by(const std::vector<double>& largest);
+  void scale_to_unit(std::int64_t j, double largest);
   void require_representable(const Gram& b) const;
   [[nodiscard]] Gram solvable(const Gram& r) const;
   template <class F>
@@ -256,8 +267,12 @@ class TallProblem {
   void accumulate_factor(const Gram& r, const std::vector<double>& scales);
   void note_error(const Gram& factor, const Gram& before, const std::vector<double>& scales,
                   bool wide, const Gram& sum, const KnownOfSolve& known);
+  [[nodiscard]] static bool is_short(const Gram& r, std::int64_t j);
+  void note_first_underflows(const Gram& r, const Gram& unscaled,
+                             const std::vector<double>& scales);
+  void note_underflows(const Gram& step);
   [[nodiscard]] double lost_at_the_end_of_the_range() const;
-  [[nodiscard]] double condition();
+  [[nodiscard]] double condition(double lost);
   [[nodiscard]] double condition_by_wide_factor() const;
   [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;
   /// What QrInfo has of R, once; until R or what is zero changes.
@@ -279,6 +294,8 @@ class TallProblem {
   std::vector<double> scale_;
   std::vector<bool> zero_;
   Gram r_;
+  /// What underflows in R may have changed its elements by, in units of the least double.
+  SquareMatrix<double> underflows_;
   std::int64_t first_column_ = 0;
   std::optional<OfR> of_r_;
   bool first_ = true;  ///< no pass has written V yet

@@ -132,8 +132,14 @@ Json track_data(const Track& track, double seconds) {
 }  // namespace
 
 int code_of(const Span& span) {
-  if (span.kind == SpanKind::load || span.kind == SpanKind::peer) return 0;
-  if (span.kind == SpanKind::store) return 1;
+  switch (span.kind) {
+    case SpanKind::load:
+    case SpanKind::peer:
+    case SpanKind::read: return 0;
+    case SpanKind::store:
+    case SpanKind::write: return 1;
+    case SpanKind::compute: break;
+  }
   return std::min(2 + span.operation, kCodes - 1);
 }
 

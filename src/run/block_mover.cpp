@@ -31,16 +31,18 @@ std::int64_t largest_part(const BlockStore& store) {
 
 }  // namespace
 
-BlockMover::BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed,
-                       Failing failing)
+BlockMover::BlockMover(DeviceSet& devices, BlockStore& store, const PlanLayout& layout,
+                       Failed failed, Failing failing)
     : store_(store),
       pinned_(devices.pinned()),
       stored_(static_cast<std::size_t>(store.blocks().count())),
       failed_(std::move(failed)),
       failing_(std::move(failing)) {
   const std::int64_t bytes = largest_part(store);
-  for (int d = 0; d < device_count; ++d)
-    rings_.push_back(devices.backend(d).on_host() ? nullptr : &devices.ring(d, bytes));
+  for (int d = 0; d < static_cast<int>(layout.devices.size()); ++d) {
+    const bool on_host = d == layout.host || devices.backend(d).on_host();
+    rings_.push_back(on_host ? nullptr : &devices.ring(d, bytes));
+  }
 }
 
 template <class Direct, class Ringed>
@@ -113,11 +115,13 @@ void BlockMover::load(Queue& queue, int device, BlockId id, std::byte* to) {
       });
 }
 
-void BlockMover::store(Queue& queue, int device, BlockId id, const std::byte* from) {
+void BlockMover::store(Queue& queue, int device, BlockId id, const std::byte* from, bool last) {
   PinnedRing* ring = rings_[static_cast<std::size_t>(device)];
   await_home(id);
   if (ring == nullptr) {
-    queue.submit([&store = store_, id, from] { store.write(id, from); });
+    queue.submit([&store = store_, id, from, last] {
+      last ? store.write_last(id, from) : store.write(id, from);
+    });
     return;
   }
   std::byte* to = store_.lend_for_writing(id);

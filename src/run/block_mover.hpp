@@ -32,7 +32,7 @@ class BlockMover {
 
   /// `failed` is told when a block could not be written home, by any thread; `failing` tells
   /// whether something in the run has failed.
-  BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed,
+  BlockMover(DeviceSet& devices, BlockStore& store, const PlanLayout& layout, Failed failed,
              Failing failing);
   BlockMover(const BlockMover&) = delete;
   BlockMover& operator=(const BlockMover&) = delete;
@@ -40,7 +40,8 @@ class BlockMover {
   /// Tells that a device will load a block: what never changes may be read before that.
   void expect(int device, BlockId id);
   void load(Queue& queue, int device, BlockId id, std::byte* to);
-  void store(Queue& queue, int device, BlockId id, const std::byte* from);
+  /// `last`: no later step writes the block.
+  void store(Queue& queue, int device, BlockId id, const std::byte* from, bool last = false);
   /// The copies of a store of a device are done: the block counts as written, if it did not take
   /// the ring. What did counts as written when it is home.
   void stored(int device, BlockId id);

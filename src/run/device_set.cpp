@@ -278,6 +278,31 @@ Machine detect_machine(const std::string& devices, std::int64_t memory_bytes) {
   return make_machine(places_of(devices), memory_bytes, 0);
 }
 
+void add_storage(Machine& machine, const Options& options) {
+  const auto disks = std::max(static_cast<double>(options.storage.directories.size()), 1.0);
+  StorageModel storage{{disks * 2e9, 1e-4}, {disks * 1.5e9, 1e-4}, 0};
+  if (options.rates && options.rates->storage) {
+    storage.read = options.rates->storage->read;
+    storage.write = options.rates->storage->write;
+  }
+  const auto cpus = std::count_if(machine.devices.begin(), machine.devices.end(),
+                                  [](const DeviceModel& d) { return d.kind == DeviceKind::cpu; });
+  const std::int64_t bound = options.host_memory_bytes;
+  if (cpus < std::ssize(machine.devices) || options.device_memory_bytes > 0) {
+    const std::int64_t there = bound > 0 ? bound : machine.host_memory_bytes / 2;
+    const std::int64_t left = there - cpus * options.device_memory_bytes;
+    // Less than a CPU computes in would be of no use to it.
+    const bool all = cpus == std::ssize(machine.devices);
+    storage.host_bytes = left < (all ? options.device_memory_bytes : 0) ? 0 : left;
+  }
+  // What host memory may hold is what CPUs compute in.
+  if (storage.host_bytes == 0 && bound > 0) {
+    for (DeviceModel& device : machine.devices)
+      device.memory_bytes = std::min(device.memory_bytes, bound / std::ssize(machine.devices));
+  }
+  machine.storage = storage;
+}
+
 void start_devices(const std::string& devices) {
   constexpr std::int64_t kOrder = 16;
   constexpr std::int64_t kBlockBytes = kOrder * kOrder * std::int64_t{sizeof(double)};
@@ -316,6 +341,7 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
           options.device_memory_bytes, options.compute_queues);
   require(!places.empty(), ErrorKind::misuse, "options", "a run needs a device");
   machine_ = make_machine(places, options.device_memory_bytes, options.compute_queues);
+  if (options.storage.used()) add_storage(machine_, options);
   linked_ = all_linked(places);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);
   tuning_ = potrf_tuning_for(options.path, *places[0].backend, places[0].index);
@@ -360,6 +386,25 @@ std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
     queues.push_back(entry.queues[next++].get());
   }
   return queues;
+}
+
+std::vector<Queue*> DeviceSet::host_queues(const PlanLayout& layout) {
+  if (!host_) host_ = make_host_device(0, 0);
+  const auto count = static_cast<std::size_t>(layout.device(layout.host).queue_count);
+  std::vector<Queue*> queues;
+  for (std::size_t q = 0; q < count; ++q) {
+    if (q == host_queues_.size()) host_queues_.push_back(host_->make_queue(QueuePriority::normal));
+    queues.push_back(host_queues_[q].get());
+  }
+  return queues;
+}
+
+std::byte* DeviceSet::host_arena(std::int64_t bytes) {
+  if (host_arena_.bytes() < bytes) {
+    host_arena_ = Buffer();
+    host_arena_ = pinning_device().allocate_host(bytes);
+  }
+  return host_arena_.data();
 }
 
 void DeviceSet::set_residency(Residency residency) {

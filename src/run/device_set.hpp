@@ -79,6 +79,10 @@ class DeviceSet {
   /// has to grow.
   [[nodiscard]] std::byte* arena(int d, std::int64_t bytes);
 
+  /// The same of host memory between storage and the devices, which all of them copy at full speed.
+  [[nodiscard]] std::vector<Queue*> host_queues(const PlanLayout& layout);
+  [[nodiscard]] std::byte* host_arena(std::int64_t bytes);
+
   /// What the arenas hold, as the last run left it; `arena_bytes` are those that exist.
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
   void set_residency(Residency residency);
@@ -111,6 +115,9 @@ class DeviceSet {
   std::unique_ptr<PinnedRanges> pinned_;
   RingShape ring_shape_;
   std::vector<Entry> devices_;
+  std::unique_ptr<Device> host_;  // released after its queues
+  std::vector<std::unique_ptr<Queue>> host_queues_;
+  Buffer host_arena_;  // of a device: released before it
 };
 
 }  // namespace strata

@@ -118,7 +118,10 @@ void write_machine(const std::string& path, const Machine& machine) {
                      {"host_memory_bytes", machine.host_memory_bytes},
                      {"device_to_device", link_or_null(machine.device_to_device)},
                      {"pinning_bytes_per_second", machine.pinning_bytes_per_second},
-                     {"devices", devices}};
+                     {"devices", devices},
+                     {"storage", machine.storage ? Json{{"read", to_json(machine.storage->read)},
+                                                        {"write", to_json(machine.storage->write)}}
+                                                 : Json(nullptr)}};
   replace_file(path, [&](std::ostream& out) { out << file.dump(1) << '\n'; });
 }
 
@@ -134,6 +137,10 @@ Machine read_machine(const std::string& path) {
       machine.device_to_device = link_from(file.at("device_to_device"));
     if (file.contains("pinning_bytes_per_second"))
       machine.pinning_bytes_per_second = number_from(file, "pinning_bytes_per_second", false);
+    if (file.contains("storage") && !file.at("storage").is_null()) {
+      const Json& storage = file.at("storage");
+      machine.storage = {link_from(storage.at("read")), link_from(storage.at("write")), 0};
+    }
     for (const Json& j : file.at("devices")) machine.devices.push_back(device_from(j));
     return machine;
   } catch (const JsonError&) {

@@ -36,8 +36,11 @@ class Runner {
     const PlanLayout& layout = plan.layout();
     for (std::size_t d = 0; d < layout.devices.size(); ++d) {
       const int device = static_cast<int>(d);
-      state_.arenas.push_back(devices.arena(device, layout.devices[d].arena_bytes));
-      for (Queue* queue : devices.queues(device, layout)) state_.queues.emplace_back(*queue);
+      const std::int64_t bytes = layout.devices[d].arena_bytes;
+      const bool host = device == layout.host;
+      state_.arenas.push_back(host ? devices.host_arena(bytes) : devices.arena(device, bytes));
+      for (Queue* queue : host ? devices.host_queues(layout) : devices.queues(device, layout))
+        state_.queues.emplace_back(*queue);
     }
     outcome_.trace = empty_trace(plan);
   }
@@ -49,7 +52,8 @@ class Runner {
 
   RunOutcome follow() {
     set_zero();
-    for (int d = 0; d < state_.plan.schedule().devices; ++d) issuers_.emplace_back(state_, d);
+    for (std::size_t d = 0; d < state_.plan.layout().devices.size(); ++d)
+      issuers_.emplace_back(state_, static_cast<int>(d));
     PlanReader reader(state_.plan);
     for (;;) {
       auto window = std::make_shared<PlanWindow>();
@@ -133,7 +137,8 @@ class Runner {
       span.begin = std::max(span.begin, state_.queues[wait.queue].end_of(wait.sequence));
     span.begin = std::min(span.begin, span.end);
     log.note_end(span.end);
-    if (step.kind == StepKind::store && !log.queue().failed())
+    const bool stores = step.kind == StepKind::store || step.kind == StepKind::write;
+    if (stores && step.operand_count == 1 && !log.queue().failed())
       note_stored(window.block_of(step), step);
     outcome_.trace.add(span);
   }
@@ -160,8 +165,8 @@ class Runner {
   /// Ends all work as soon as the backend can. The first failure of a queue, of which there are
   /// news only until this has been called once.
   std::exception_ptr stop() noexcept {
+    state_.give_up();  // first: what waits for an abandoned queue looks here
     for (QueueLog& log : state_.queues) log.queue().abandon();
-    state_.give_up();
     issuers_.clear();
     std::exception_ptr first;
     for (QueueLog& log : state_.queues) {

@@ -39,7 +39,7 @@ StepIssuer::StepIssuer(RunState& state, int device)
     : state_(state),
       layout_(state.plan.layout()),
       device_(device),
-      backend_(state.devices.backend(device)),
+      backend_(state.backend(device)),
       clock_(state.plan.machine()),
       thread_([this] { work(); }) {}
 
@@ -80,7 +80,8 @@ void StepIssuer::work() {
 
 void StepIssuer::issue(const PlanWindow& window) {
   const auto is_load = [this](const Step& step) {
-    return step.device == device_ && step.kind == StepKind::load;
+    return step.device == device_ && step.operand_count == 1 &&
+           (step.kind == StepKind::load || step.kind == StepKind::read);
   };
   for (auto step = window.steps.begin(); step != window.steps.end(); ++step) {
     if (state_.given_up()) return;
@@ -101,12 +102,7 @@ void StepIssuer::issue(const PlanWindow& window, const Step& step) {
   const double seconds = computes ? seconds_of(window, step) : 0;
   if (computes) make_room(seconds);
   if (state_.given_up()) return;  // what it waited for may never have been issued
-  std::byte* slot = address(step.device, *window.slots_of(step));
-  const BlockId id = window.block_of(step);
-  if (step.kind == StepKind::load) state_.mover.load(queue, device_, id, slot);
-  if (step.kind == StepKind::store) state_.mover.store(queue, device_, id, slot);
-  if (step.kind == StepKind::peer) copy_from_peer(queue, window, step);
-  if (computes) compute(queue, window, step);
+  computes ? compute(queue, window, step) : copy(queue, window, step);
   std::shared_ptr<const Event> event = log.add(queue.record());
   if (computes) under_way_.emplace_back(std::move(event), seconds);
   under_way_seconds_ += seconds;
@@ -114,12 +110,23 @@ void StepIssuer::issue(const PlanWindow& window, const Step& step) {
 
 void StepIssuer::wait_for(Queue& queue, const Wait& wait) {
   const auto event = state_.queues[wait.queue].recorded(wait.sequence);
-  if (event == nullptr) return;
+  if (event == nullptr) {  // it is done, and whether it failed is known
+    if (backend_.on_host() && state_.queue_failed()) state_.give_up();
+    return;
+  }
   const int other = layout_.queues[wait.queue].device;
-  if (&state_.devices.backend(other) == &backend_) {
+  if (&state_.backend(other) == &backend_) {
     queue.wait(*event);
+  } else if (device_ == layout_.host) {
+    // Its queues run host code. So one copy that waits for a device holds up none of the others.
+    // What a device has not computed may not come into files as if it were sound.
+    queue.submit([&state = state_, &queue, event] {  // the issuer may be gone before
+      event->wait();
+      if (state.given_up() || state.queue_failed()) queue.abandon();
+    });
   } else {
     event->wait();  // steps before it in the plan do not wait for this one: it will be done
+    if (state_.queue_failed()) state_.give_up();
   }
 }
 
@@ -143,10 +150,20 @@ std::byte* StepIssuer::address(std::size_t device, std::int32_t slot) const {
          layout_.devices[device].slots[static_cast<std::size_t>(slot)].offset;
 }
 
-void StepIssuer::copy_from_peer(Queue& queue, const PlanWindow& window, const Step& step) {
+void StepIssuer::copy(Queue& queue, const PlanWindow& window, const Step& step) {
   const std::int32_t* slots = window.slots_of(step);
-  queue.copy(address(step.device, slots[0]), address(step.source, slots[1]), step.bytes,
-             CopyDirection::device_to_device);
+  const BlockId id = window.block_of(step);
+  std::byte* here = address(step.device, slots[0]);
+  const bool stores = step.kind == StepKind::store || step.kind == StepKind::write;
+  if (step.operand_count == 1) {
+    return stores ? state_.mover.store(queue, device_, id, here, step.last)
+                  : state_.mover.load(queue, device_, id, here);
+  }
+  std::byte* there = address(step.source, slots[1]);
+  if (stores) return queue.copy(there, here, step.bytes, CopyDirection::device_to_host);
+  queue.copy(here, there, step.bytes,
+             step.kind == StepKind::load ? CopyDirection::host_to_device
+                                         : CopyDirection::device_to_device);
 }
 
 const StepIssuer::Kernel& StepIssuer::kernel_of(const PlanWindow& window, const Step& step) {

@@ -33,7 +33,7 @@ struct RunState {
         options(o),
         devices(d),
         mover(
-            d, s, p.schedule().devices, [this](std::exception_ptr why) { give_up(std::move(why)); },
+            d, s, p.layout(), [this](std::exception_ptr why) { give_up(std::move(why)); },
             [this] { return given_up() || queue_failed(); }) {}
 
   const Plan& plan;
@@ -42,6 +42,11 @@ struct RunState {
   std::vector<std::byte*> arenas;  ///< by device
   std::deque<QueueLog> queues;     ///< by number in the plan; a deque: a log is never moved
   BlockMover mover;
+
+  /// The backend of a device; host memory between storage and the devices has that of the host.
+  [[nodiscard]] const Backend& backend(int place) const {
+    return place == plan.layout().host ? host_backend() : devices.backend(place);
+  }
 
   /// Ends the run: no thread waits or issues from now on. The first failure is kept, unless a queue
   /// had failed before: then that is the first, and this may have come of it.
@@ -73,7 +78,7 @@ class StepIssuer {
   void issue(const PlanWindow& window);
   void issue(const PlanWindow& window, const Step& step);
   void wait_for(Queue& queue, const Wait& wait);
-  void copy_from_peer(Queue& queue, const PlanWindow& window, const Step& step);
+  void copy(Queue& queue, const PlanWindow& window, const Step& step);
   void compute(Queue& queue, const PlanWindow& window, const Step& step);
   /// Waits until a task of so many seconds may join those that are under way.
   void make_room(double seconds);

@@ -27,6 +27,8 @@ std::string event_name(const Trace& trace, const Span& span) {
   if (span.kind == SpanKind::load) return "load";
   if (span.kind == SpanKind::store) return "store";
   if (span.kind == SpanKind::peer) return "peer copy";
+  if (span.kind == SpanKind::read) return "read";
+  if (span.kind == SpanKind::write) return "write";
   if (span.operation < trace.operations.size()) return trace.operations[span.operation];
   return fmt::format("operation {}", span.operation);
 }
@@ -36,6 +38,8 @@ const char* category(SpanKind kind) {
     case SpanKind::load: return "load";
     case SpanKind::store: return "store";
     case SpanKind::peer: return "peer";
+    case SpanKind::read: return "read";
+    case SpanKind::write: return "write";
     case SpanKind::compute: break;
   }
   return "compute";

@@ -17,11 +17,13 @@ Access both(Access a, Access b) {
 }  // namespace
 
 Lookahead::Lookahead(const Schedule& schedule, std::int64_t first_step, std::int64_t window,
-                     OnNextUse on_next_use)
+                     OnNextUse on_next_use, bool anywhere)
     : schedule_(schedule),
       window_(std::max<std::int64_t>(window, 1)),
       on_next_use_(std::move(on_next_use)),
-      last_use_(static_cast<std::size_t>(schedule.blocks.count() * schedule.devices), kNone),
+      anywhere_(anywhere),
+      places_(schedule.devices + (anywhere ? 1 : 0)),
+      last_use_(static_cast<std::size_t>(schedule.blocks.count() * places_), kNone),
       stamp_(static_cast<std::size_t>(schedule.blocks.count()), 0),
       stamped_(static_cast<std::size_t>(schedule.blocks.count()), -1),
       step_(first_step) {}
@@ -71,8 +73,10 @@ void Lookahead::read_step() {
     const auto first = static_cast<std::uint32_t>(chunk.uses.size());
     chunk.first_use.push_back(first);
     add_uses(chunk, task);
-    for (std::uint64_t use = first; use < chunk.uses.size(); ++use)
+    for (std::uint64_t use = first; use < chunk.uses.size(); ++use) {
       note_use(task.device, number << kUseBits | use, read_);
+      if (anywhere_) note_use(schedule_.devices, number << kUseBits | use, read_);
+    }
     ++read_;
   }
   chunk.first_use.push_back(static_cast<std::uint32_t>(chunk.uses.size()));
@@ -89,7 +93,7 @@ void Lookahead::add_uses(Chunk& chunk, const Task& task) {
       stamped_[block] = read_;
       stamp_[block] = static_cast<std::uint32_t>(chunk.uses.size());
       chunk.uses.push_back(
-          {operand.id, kNever, static_cast<std::int32_t>(block), access, operand.hint});
+          {operand.id, kNever, kNever, static_cast<std::int32_t>(block), access, operand.hint});
     } else {
       BlockUse& use = chunk.uses[stamp_[block]];
       use.access = both(use.access, access);
@@ -103,7 +107,7 @@ void Lookahead::note_use(int device, std::uint64_t use, std::int64_t position) {
   const Chunk& now = *chunks_.back();
   const std::int32_t block = now.uses[use & 0xffffffff].block;
   std::uint64_t& last =
-      last_use_[static_cast<std::size_t>(block) * static_cast<std::size_t>(schedule_.devices) +
+      last_use_[static_cast<std::size_t>(block) * static_cast<std::size_t>(places_) +
                 static_cast<std::size_t>(device)];
   if (last != kNone) {
     const std::uint64_t number = last >> kUseBits;
@@ -114,7 +118,8 @@ void Lookahead::note_use(int device, std::uint64_t use, std::int64_t position) {
     if (gone) {
       on_next_use_(device, block, position);
     } else {
-      chunks_[number - first_chunk_]->uses[index].next_use = position;
+      BlockUse& before = chunks_[number - first_chunk_]->uses[index];
+      (device == schedule_.devices ? before.next_use_anywhere : before.next_use) = position;
     }
   }
   last = use;

@@ -6,7 +6,8 @@
 // device* that touches it, as far as it is within the window of the next `window` tasks (at least
 // 1; whole steps are read, so it may be more); `kNever` otherwise. When a use comes into the window
 // of a block whose last use has already been taken, `on_next_use(device, block index, position)`
-// tells. What `take` hands out is valid until the next call.
+// tells. If `anywhere`, the next uses on any device are followed, too, as those of one device more.
+// What `take` hands out is valid until the next call.
 //
 // Method: one pass. The last use of every block on every device is remembered, and is filled in
 // when the next one arrives, so an access costs O(1). The tasks of a step are a chunk; chunks that
@@ -30,7 +31,8 @@ inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 struct BlockUse {
   BlockId id;
   std::int64_t next_use = kNever;
-  std::int32_t block = 0;  ///< index in the table
+  std::int64_t next_use_anywhere = kNever;  ///< on any device, where that is followed
+  std::int32_t block = 0;                   ///< index in the table
   Access access = Access::read;
   Hint hint = Hint::none;
 };
@@ -47,7 +49,7 @@ class Lookahead {
 
   /// From step `first_step` of the schedule on.
   Lookahead(const Schedule& schedule, std::int64_t first_step, std::int64_t window,
-            OnNextUse on_next_use);
+            OnNextUse on_next_use, bool anywhere = false);
 
   /// Takes the next task; false at the end of the schedule.
   bool take(Entry& entry);
@@ -71,6 +73,8 @@ class Lookahead {
   const Schedule& schedule_;
   std::int64_t window_;
   OnNextUse on_next_use_;
+  bool anywhere_;
+  int places_;                           // devices, and that of all together
   std::vector<std::uint64_t> last_use_;  // by block and device: chunk, and use in it
   std::vector<std::uint32_t> stamp_;     // by block: its use in the task being read, …
   std::vector<std::int64_t> stamped_;    // … if this is the task's position

@@ -16,6 +16,11 @@
 //   that is faster by the machine's rates, from a device that has its latest value in a slot; that
 //   slot is not written again before the copy is done. A written (dirty) block is written back as
 //   soon as no later task writes it, or when its slot is needed.
+// * Families in storage (BlockFamily::in_storage) rest in files. Host memory is then a place of
+//   bounded size, with slots and queues like a device's but no computations (PlanLayout::host).
+//   Blocks are read from storage into it and loaded from there. What devices store there is written
+//   to storage when nothing writes it any more, or when its slot is needed. Where host memory is no
+//   such place, devices read and write storage themselves.
 // * A plan may start from what an earlier one left on the devices (Residency), and at a later step
 //   of its schedule: what the steps before it wrote is at home then.
 // * Equal inputs give byte-equal plans. No device, disk or thread is touched.
@@ -44,8 +49,9 @@
 
 namespace strata {
 
-/// `peer` is a load whose source is a slot of another device.
-enum class StepKind : std::uint8_t { load, store, compute, peer };
+/// `peer` is a load whose source is a slot of another device; `read` and `write` copy a block
+/// between storage and a slot.
+enum class StepKind : std::uint8_t { load, store, compute, peer, read, write };
 
 /// "Queue `queue` has done its first `sequence` steps."
 struct Wait {
@@ -58,16 +64,19 @@ struct Step {
   StepKind kind = StepKind::compute;
   std::uint16_t queue = 0;   ///< index into PlanLayout::queues
   std::uint16_t device = 0;  ///< of that queue
-  std::uint16_t source = 0;  ///< peer: the device from which the block is copied
-  std::uint32_t calls = 0;   ///< compute; with its operation and the task's variant
+  /// The other place of a copy between two slots: where a peer copy and a load of two operands come
+  /// from, where a store of two operands goes.
+  std::uint16_t source = 0;
+  std::uint32_t calls = 0;  ///< compute; with its operation and the task's variant
   std::uint32_t variant = 0;
   const Operation* operation = nullptr;
   bool shared = false;         ///< compute: a phase of a task of several devices
+  bool last = false;           ///< write: no later task writes the block
   std::uint64_t sequence = 0;  ///< 1, 2, … within its queue
   /// Into PlanWindow::operands and ::slots. Compute: the operands of every call, and the slot of
   /// each on the device; of a task that devices share, behind them what shared_call.hpp says of the
-  /// others, with slots there. Else one block; its slot on the device, and for a peer copy after
-  /// that its slot on the source.
+  /// others, with slots there. Else one block and its slot on the device; between two slots the
+  /// block again, and its slot at the other place.
   std::uint32_t operand_begin = 0;
   std::uint32_t operand_count = 0;
   std::uint32_t wait_begin = 0;  ///< into PlanWindow::waits
@@ -150,7 +159,8 @@ struct DeviceLayout {
 struct PlanLayout {
   std::vector<std::int64_t> class_bytes;  ///< of a slot of each size class, increasing
   std::vector<PlanQueue> queues;
-  std::vector<DeviceLayout> devices;
+  std::vector<DeviceLayout> devices;  ///< and host memory, where it has slots
+  int host = -1;                      ///< its number among them; −1: it has none
   /// By family: the class of its blocks, or −1 if that depends on the block.
   std::vector<std::int32_t> class_of_family;
 
@@ -169,6 +179,8 @@ struct PlanTotals {
   std::int64_t loads = 0;
   std::int64_t stores = 0;
   std::int64_t peer_copies = 0;
+  std::int64_t reads = 0;
+  std::int64_t writes = 0;
   /// The most bytes of occupied slots that were not bytes of blocks, at any moment of the plan,
   /// over all devices.
   std::int64_t wasted_bytes = 0;
@@ -249,6 +261,9 @@ class Plan {
 
 /// The least memory with which each device can run `schedule`, in bytes.
 [[nodiscard]] std::int64_t smallest_budget_bytes(const Schedule& schedule);
+/// The least host memory between storage and devices of at least `device_bytes` with which they can
+/// run it, in bytes; 0: no family is in storage.
+[[nodiscard]] std::int64_t smallest_host_bytes(const Schedule& schedule, std::int64_t device_bytes);
 
 /// Makes the steps of a plan, window after window.
 class PlanReader {

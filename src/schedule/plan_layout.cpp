@@ -27,14 +27,24 @@ bool is_uniform(const BlockFamily& family) {
   return family.listed.empty() && family.elements.empty();
 }
 
+/// Disks move whole pages past the page cache, from and to addresses that are multiples of them.
+constexpr std::int64_t kPage = 4096;
+
+/// The room of a block of so many bytes: of one in storage whole pages.
+std::int64_t room_of(const BlockFamily& family, std::int64_t bytes) {
+  if (family.in_storage && bytes >= kPage) return (bytes + kPage - 1) / kPage * kPage;
+  return slot_room(bytes);
+}
+
 /// The slot that a block asks for: that of the largest of its family with its element, or its own
 /// where extents are listed.
 std::int64_t slot_bytes(const BlockTable& blocks, BlockId id) {
   const BlockFamily& family = blocks.family(id.family());
-  if (is_uniform(family)) return slot_room(blocks.capacity_bytes(id.family()));
-  if (!family.listed.empty()) return slot_room(blocks.bytes(id));
-  return slot_room(std::min(family.rows, family.tile_rows) *
-                   std::min(family.cols, family.tile_cols) * bytes_of(blocks.element(id)));
+  if (is_uniform(family)) return room_of(family, blocks.capacity_bytes(id.family()));
+  if (!family.listed.empty()) return room_of(family, blocks.bytes(id));
+  return room_of(family, std::min(family.rows, family.tile_rows) *
+                             std::min(family.cols, family.tile_cols) *
+                             bytes_of(blocks.element(id)));
 }
 
 /// What the blocks of one size class add up to.
@@ -60,8 +70,8 @@ std::map<std::int64_t, ClassNeeds> sizes_of(const Schedule& schedule, int family
   std::map<std::int64_t, ClassNeeds> sizes;
   if (blocks.count(family) == 0) return sizes;
   if (is_uniform(blocks.family(family))) {
-    sizes[slot_room(blocks.capacity_bytes(family))] = {0, blocks.count(family),
-                                                       blocks.total_bytes(family)};
+    sizes[room_of(blocks.family(family), blocks.capacity_bytes(family))] = {
+        0, blocks.count(family), blocks.total_bytes(family)};
   } else {
     blocks.for_each(family, [&](BlockId id) {
       ClassNeeds& size = sizes[slot_bytes(blocks, id)];
@@ -300,11 +310,56 @@ void add_queues(PlanLayout& layout, std::size_t d, int compute_queues, bool urge
   device.queue_count = static_cast<int>(layout.queues.size()) - device.first_queue;
 }
 
+/// What the blocks that come by way of host memory ask for there: one of each size at a time.
+Classes classes_on_host(const Schedule& schedule, const Classes& classes) {
+  const BlockTable& blocks = schedule.blocks;
+  Classes on_host{classes.bytes, std::vector<ClassNeeds>(classes.bytes.size())};
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (!blocks.family(f).in_storage) continue;
+    for (const auto& [bytes, needs] : sizes_of(schedule, f)) {
+      ClassNeeds& into = on_host.needs[classes.of(bytes)];
+      into.blocks += needs.blocks;
+      into.total_bytes += needs.total_bytes;
+      into.slots_min = std::min<std::int64_t>(into.blocks, 1);
+    }
+  }
+  return on_host;
+}
+
+/// Host memory as a place between storage and the devices, behind them.
+void add_host(PlanLayout& layout, const Schedule& schedule, const Machine& machine,
+              const Classes& classes) {
+  const Classes on_host = classes_on_host(schedule, classes);
+  const std::int64_t budget = machine.storage->host_bytes;
+  const std::int64_t smallest = smallest_bytes(on_host);
+  require(budget >= smallest, ErrorKind::memory, "plan",
+          "a host memory of {} ({} bytes) is too small between storage and the devices: the "
+          "smallest that works with these tiles is {} bytes",
+          format_bytes(budget), budget, smallest);
+  layout.host = static_cast<int>(layout.devices.size());
+  DeviceLayout& host = layout.devices.emplace_back();
+  lay_out(host, on_host, budget, {}, 0);
+  const auto add = [&](QueueRole role) {
+    layout.queues.push_back({static_cast<std::uint16_t>(layout.host), role, 0});
+    return static_cast<int>(layout.queues.size()) - 1;
+  };
+  host.first_queue = host.copy_in = add(QueueRole::copy_in);
+  host.copy_out = add(QueueRole::copy_out);
+  host.queue_count = 2;
+}
+
+bool has_families_in_storage(const BlockTable& blocks) {
+  for (int f = 0; f < blocks.families(); ++f)
+    if (blocks.family(f).in_storage) return true;
+  return false;
+}
+
 }  // namespace
 
 std::int64_t PlanLayout::arena_bytes() const noexcept {
   std::int64_t bytes = 0;
-  for (const DeviceLayout& device : devices) bytes = std::max(bytes, device.arena_bytes);
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (static_cast<int>(d) != host) bytes = std::max(bytes, devices[d].arena_bytes);
   return bytes;
 }
 
@@ -347,6 +402,10 @@ std::int64_t smallest_budget_bytes(const Schedule& schedule) {
     return *std::max_element(bytes.begin(), bytes.end());
   }
   return smallest_bytes(classes_within(schedule, 0));
+}
+
+std::int64_t smallest_host_bytes(const Schedule& schedule, std::int64_t device_bytes) {
+  return smallest_bytes(classes_on_host(schedule, classes_within(schedule, device_bytes)));
 }
 
 /// The layout of a schedule whose blocks have places of their own.
@@ -402,8 +461,12 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
               schedule.devices <= kDevicesMax,
           ErrorKind::misuse, "plan", "a schedule for {} devices cannot run on {}", schedule.devices,
           machine.devices.size());
-  if (schedule.resident) return layout_for_good(schedule, machine, options, start);
   const BlockTable& blocks = schedule.blocks;
+  const bool by_host =
+      machine.storage && machine.storage->host_bytes > 0 && has_families_in_storage(blocks);
+  require(!by_host || !(schedule.resident || schedule.own_places), ErrorKind::misuse, "plan",
+          "blocks that come from storage by way of host memory have no places of their own");
+  if (schedule.resident) return layout_for_good(schedule, machine, options, start);
   for (int f = 0; f < blocks.families(); ++f)
     require(!blocks.family(f).placed, ErrorKind::misuse, "plan",
             "{} lies where the caller has it, in a schedule that is not resident",
@@ -418,8 +481,9 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
   layout.class_bytes = classes.bytes;
   for (int f = 0; f < blocks.families(); ++f) {
     const bool known = is_uniform(blocks.family(f)) && blocks.count(f) > 0;
-    layout.class_of_family.push_back(
-        known ? static_cast<std::int32_t>(classes.of(slot_room(blocks.capacity_bytes(f)))) : -1);
+    layout.class_of_family.push_back(known ? static_cast<std::int32_t>(classes.of(room_of(
+                                                 blocks.family(f), blocks.capacity_bytes(f))))
+                                           : -1);
   }
   layout.devices.resize(static_cast<std::size_t>(schedule.devices));
   const bool peers = schedule.devices > 1 && machine.device_to_device.bytes_per_second > 0;
@@ -434,6 +498,7 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
             node.arena_bytes);
     add_queues(layout, d, model.compute_queues, options.urgent_queue, peers);
   }
+  if (by_host) add_host(layout, schedule, machine, classes);
   return layout;
 }
 

@@ -35,6 +35,8 @@ std::string_view verb_of(const Step& step) {
     case StepKind::load: return "load";
     case StepKind::store: return "store";
     case StepKind::peer: return "copy";
+    case StepKind::read: return "read";
+    case StepKind::write: return "write";
     case StepKind::compute: break;
   }
   return step.operation->name;
@@ -45,6 +47,8 @@ SpanKind kind_of(StepKind kind) {
     case StepKind::load: return SpanKind::load;
     case StepKind::store: return SpanKind::store;
     case StepKind::peer: return SpanKind::peer;
+    case StepKind::read: return SpanKind::read;
+    case StepKind::write: return SpanKind::write;
     case StepKind::compute: break;
   }
   return SpanKind::compute;
@@ -65,7 +69,8 @@ void write_step(std::ostream& out, const Plan& plan, const PlanWindow& window, c
     }
   } else {
     out << ' ' << blocks.name(operands[0]) << '@' << slots[0];
-    if (step.kind == StepKind::peer) out << " from " << step.source << '@' << slots[1];
+    if (step.operand_count > 1)
+      out << (step.kind == StepKind::store ? " to " : " from ") << step.source << '@' << slots[1];
   }
   const char* separator = " after ";
   for (const Wait& wait : window.waits_of(step)) {
@@ -88,8 +93,9 @@ void Plan::write_text(std::ostream& out) const {
 Trace empty_trace(const Plan& plan) {
   Trace trace;
   for (const PlanQueue& queue : plan.layout().queues) {
-    trace.queues.push_back(
-        {plan.machine().devices[queue.device].name, name_of(queue), queue.device});
+    const bool host = queue.device == plan.layout().host;
+    trace.queues.push_back({host ? "host memory" : plan.machine().devices[queue.device].name,
+                            name_of(queue), queue.device});
   }
   const BlockTable& blocks = plan.schedule().blocks;
   for (int f = 0; f < blocks.families(); ++f) trace.families.push_back(blocks.family(f).name);

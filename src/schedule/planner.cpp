@@ -23,20 +23,25 @@ PlanReader::Planner::Planner(const Plan& plan)
       layout_(plan.layout()),
       start_(plan.start()),
       options_(plan.options()),
-      ahead_(schedule_, options_.first_step, options_.lookahead,
-             [this](int device, std::int64_t block, std::int64_t position) {
-               slots(device).set_next_use(block, position);
-             }),
+      ahead_(
+          schedule_, options_.first_step, options_.lookahead,
+          [this](int device, std::int64_t block, std::int64_t position) {
+            if (device == schedule_.devices) return note_next_use(block, position);
+            slots(device).set_next_use(block, position);
+          },
+          layout_.host >= 0),
       kernels_(machine_),
       clock_(layout_.queues.size(), 0.0),
       sequence_(layout_.queues.size(), 0),
       known_(layout_.queues.size() * layout_.queues.size(), 0),
       home_(at(blocks_.count())),
-      holders_(blocks_.count(), schedule_.devices) {
+      holders_(blocks_.count(), schedule_.devices),
+      storage_(machine_.storage ? &*machine_.storage : nullptr),
+      next_use_(layout_.host >= 0 ? at(blocks_.count()) : 0, kNever) {
   for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
     const DeviceLayout& device = layout_.devices[d];
     slots_.emplace_back(layout_, d, blocks_.count(), options_.eviction);
-    readers_.emplace_back(device.slots.size() * at(device.queue_count), 0);
+    readers_.emplace_back(device.slots.size() * at(readers_of(static_cast<int>(d)).second), 0);
     has_peers_ = has_peers_ || device.peer_in >= 0;
   }
   for (const DeviceLayout& device : layout_.devices)
@@ -112,7 +117,11 @@ bool PlanReader::Planner::next(PlanWindow& window) {
   window.clear();
   window_ = &window;
   Lookahead::Entry entry;
-  while (window.steps.size() < kWindowSteps && ahead_.take(entry)) plan_task(entry);
+  while (window.steps.size() < kWindowSteps && ahead_.take(entry)) {
+    plan_task(entry);
+    if (layout_.host < 0) continue;
+    for (const BlockUse& use : entry.uses) note_next_use(use.block, use.next_use_anywhere);
+  }
   if (window.steps.empty() && !flushed_) {
     flushed_ = true;
     flush();
@@ -185,7 +194,8 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
     if (!writes(use.access) || has(use.hint, Hint::last_use)) continue;
     const bool goes_home = has(use.hint, Hint::home) || (has(use.hint, Hint::last_write) &&
                                                          !blocks_.family(use.id.family()).stays);
-    if (goes_home || options_.keep == Keep::nothing) store(device, number_[i]);
+    if (goes_home || options_.keep == Keep::nothing)
+      store(device, number_[i], has(use.hint, Hint::last_write) ? Value::last : Value::may_change);
   }
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     const BlockUse& use = entry.uses[i];
@@ -225,7 +235,7 @@ bool PlanReader::Planner::leaves(const BlockUse& use) const {
 void PlanReader::Planner::let_go(int device, int number) {
   const Slot& slot = slots(device).slot(number);
   note_waste(device, number, blocks_.bytes(slot.id), -1);
-  holders_.remove(slot.block, device);
+  if (device != layout_.host) holders_.remove(slot.block, device);
   slots(device).drop(number);
   if (schedule_.own_places) stays_[at(device)].end(number);
 }
@@ -234,7 +244,7 @@ void PlanReader::Planner::let_go(int device, int number) {
 int PlanReader::Planner::fetch(int device, const BlockUse& use, bool value_needed) {
   const std::int64_t block = use.block;
   const int source = value_needed ? peer_source(device, use.id, block) : kNoDevice;
-  if (value_needed && source == kNoDevice && !home(block).valid) send_home(use.id, block);
+  if (value_needed && source == kNoDevice && !can_be_loaded(block)) send_home(use.id, block);
   const int number = make_room(device, use.id);
   slots(device).place(number, use.id, block);
   note_waste(device, number, blocks_.bytes(use.id), 1);
@@ -265,10 +275,11 @@ int PlanReader::Planner::make_room(int device, BlockId id) {
   const std::int32_t size_class = layout_.class_of(blocks_, id);
   int number = mine.take_free(size_class);
   if (number >= 0) return number;
-  number = mine.victim(size_class);
+  number = device == layout_.host ? victim_on_host(size_class) : mine.victim(size_class);
   require(number >= 0, ErrorKind::memory, "plan",
           "{}: a task needs more blocks than there are slots on {}",
-          blocks_.family(id.family()).name, machine_.devices[at(device)].name);
+          blocks_.family(id.family()).name,
+          device == layout_.host ? "host memory" : machine_.devices[at(device)].name);
   leave(device, number);
   return number;
 }
@@ -276,7 +287,7 @@ int PlanReader::Planner::make_room(int device, BlockId id) {
 /// A block gives its slot up, which then has none.
 void PlanReader::Planner::leave(int device, int number) {
   const Slot& slot = slots(device).slot(number);
-  holders_.remove(slot.block, device);
+  if (device != layout_.host) holders_.remove(slot.block, device);
   note_waste(device, number, blocks_.bytes(slot.id), -1);
   if (slot.dirty) store(device, number);
   slots(device).evict(number);
@@ -305,7 +316,7 @@ int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block)
   if (source == kNoDevice || (schedule_.resident && !rests_at_home)) return source;
   const std::int64_t bytes = blocks_.bytes(id);
   double by_host = transfer_seconds(machine_.devices[at(device)].host_to_device, bytes);
-  if (!home(block).valid)
+  if (!can_be_loaded(block))
     by_host += transfer_seconds(machine_.devices[at(source)].device_to_host, bytes);
   return transfer_seconds(peer_link(machine_), bytes) < by_host ? source : kNoDevice;
 }
@@ -328,12 +339,14 @@ void PlanReader::Planner::take_ownership(int device, std::int64_t block) {
   holders_.for_each(block, [&](int d) {
     if (d != device) let_go(d, slots(d).find(block));
   });
+  let_go_on_host(block);
   home(block).valid = false;
 }
 
 /// Drops all copies of a block whose value is not needed any more.
 void PlanReader::Planner::discard(std::int64_t block) {
   holders_.for_each(block, [&](int d) { let_go(d, slots(d).find(block)); });
+  let_go_on_host(block);
 }
 
 /// Values that are only on a device when the tasks are done go home, unless they are temporary or
@@ -345,9 +358,10 @@ void PlanReader::Planner::flush() {
       if (slot.block < 0 || !slot.dirty) continue;
       const BlockFamily& family = blocks_.family(slot.id.family());
       if (family.origin == Origin::temporary || family.stays) continue;
-      store(d, s);
+      store(d, s, Value::last);
     }
   }
+  flush_host();
 }
 
 void PlanReader::Planner::note_waste(int device, int number, std::int64_t bytes, int sign) {
@@ -359,8 +373,8 @@ void PlanReader::Planner::note_waste(int device, int number, std::int64_t bytes,
 
 Residency PlanReader::Planner::residency() const {
   Residency left;
-  left.devices.resize(layout_.devices.size());
-  for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
+  left.devices.resize(at(schedule_.devices));
+  for (std::size_t d = 0; d < left.devices.size(); ++d) {
     Residency::Node& node = left.devices[d];
     node.arena_bytes = layout_.devices[d].arena_bytes;
     if (d < start_.devices.size() && !layout_.devices[d].resident.empty())
@@ -372,6 +386,7 @@ Residency PlanReader::Planner::residency() const {
       const std::uint64_t identity = family.identity;
       if (identity == 0 || (slot.dirty && !family.stays)) continue;
       // A copy, from a peer, of what another device has and home has not: only that one is kept.
+      // (What only host memory has when a plan ends is temporary.)
       if (!slot.dirty && !home_[at(slot.block)].valid) continue;
       const BlockExtent x = blocks_.extent(slot.id);
       const SlotPlace& place = layout_.devices[d].slots[at(s)];

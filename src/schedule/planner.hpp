@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "schedule/device_slots.hpp"
@@ -52,16 +53,31 @@ class PlanReader::Planner {
   [[nodiscard]] Residency residency() const;
 
  private:
-  /// The copy of a block in its store.
+  /// The copy of a block where it rests: in host memory, or in storage.
   struct Home {
     bool valid = false;
     Wait store;  ///< the step that wrote it, if one of this plan did
   };
+  /// Whether a store is the last of a block's values.
+  enum class Value : std::uint8_t { last, may_change };
 
   Home& home(std::int64_t block) { return home_[at(block)]; }
   DeviceSlots& slots(int device) { return slots_[at(device)]; }
   [[nodiscard]] const DeviceLayout& device_of(int device) const {
     return layout_.devices[at(device)];
+  }
+
+  /// Whether a block rests in storage, and whether it comes from there by way of host memory.
+  [[nodiscard]] bool in_storage(BlockId id) const {
+    return storage_ && blocks_.family(id.family()).in_storage;
+  }
+  [[nodiscard]] bool by_host(BlockId id) const { return layout_.host >= 0 && in_storage(id); }
+  [[nodiscard]] bool is_on_host(std::int64_t block) {
+    return layout_.host >= 0 && slots(layout_.host).find(block) >= 0;
+  }
+  /// Whether a load finds the latest value of a block: on host memory, or in its home.
+  [[nodiscard]] bool can_be_loaded(std::int64_t block) {
+    return home(block).valid || is_on_host(block);
   }
 
   void set_homes();
@@ -77,6 +93,7 @@ class PlanReader::Planner {
   void let_go(int device, int number);
   int fetch(int device, const BlockUse& use, bool value_needed);
   int make_room(int device, BlockId id);
+  [[nodiscard]] int victim_on_host(std::int32_t size_class);
   void leave(int device, int number);
   [[nodiscard]] bool moves(int device, int number);
   [[nodiscard]] bool ends_here(int device, int number, const BlockUse& use);
@@ -87,13 +104,23 @@ class PlanReader::Planner {
   void flush();
   void note_waste(int device, int number, std::int64_t bytes, int sign);
 
+  // ---- between storage and the devices (planner_host.cpp)
+  [[nodiscard]] int bring_to_host(BlockId id, std::int64_t block);
+  [[nodiscard]] int place_on_host(BlockId id, std::int64_t block);
+  void load_from_host(int device, BlockId id, int number);
+  void store_on_host(int device, int number, Value value);
+  void write(int number, Value value) { store(layout_.host, number, value); }
+  void note_next_use(std::int64_t block, std::int64_t position);
+  void let_go_on_host(std::int64_t block);
+  void flush_host();
+
   // ---- steps (planner_steps.cpp)
   [[nodiscard]] int copy_queue(int device, int copy) const;
   [[nodiscard]] std::size_t loading_queues() const;
   [[nodiscard]] std::uint64_t& home_load(std::int64_t block, int queue);
   void load(int device, BlockId id, int number);
   void copy_from_peer(int device, BlockId id, int number, int source);
-  void store(int device, int number);
+  void store(int device, int number, Value value = Value::may_change);
   void compute(const Lookahead::Entry& entry);
   void compute_shared(const Lookahead::Entry& entry, std::span<const std::vector<int>> numbers);
   Step& begin_task(const Lookahead::Entry& entry, int queue, std::span<const int> numbers);
@@ -107,6 +134,9 @@ class PlanReader::Planner {
   [[nodiscard]] int least_busy_queue(int device) const;
   Step& begin_step(StepKind kind, int queue);
   Step& begin_copy(StepKind kind, int queue, BlockId id, int number);
+  Step& begin_copy(StepKind kind, int queue, BlockId id, int number, int source, int from);
+  /// The queues that may read slots of a device: its own; of host memory, all.
+  [[nodiscard]] std::pair<int, int> readers_of(int device) const;
   void finish_step(Step& step) const;
   void add_wait(const Step& step, Wait wait);
   void wait_for_uses(const Step& step, int device, int number);
@@ -139,9 +169,11 @@ class PlanReader::Planner {
   std::vector<std::uint64_t> home_loads_;            // by block and loading queue: the last load
   std::vector<std::vector<std::uint64_t>> readers_;  // by device: by slot and queue of the device
   std::vector<std::vector<std::uint64_t>> peers_;    // by device: by slot and device
-  std::vector<int> number_;  // of the task being planned: the slot of each use
-  std::vector<int> turns_;   // of a resident schedule, by device: tasks so far
-  int stream_ = 0;           // the current task's queue, if its copies go through it
+  std::vector<int> number_;                // of the task being planned: the slot of each use
+  std::vector<int> turns_;                 // of a resident schedule, by device: tasks so far
+  const StorageModel* storage_ = nullptr;  // where families in storage rest
+  std::vector<std::int64_t> next_use_;     // by block, on any device; with host memory as a place
+  int stream_ = 0;                         // the current task's queue, if its copies go through it
   std::int64_t waste_ = 0;
   bool has_peers_ = false;
   PlanTotals totals_;

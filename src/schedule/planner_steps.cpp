@@ -17,7 +17,7 @@ constexpr double kLaunchSeconds = 5e-6;
 /// The queue of a device's loads or stores: the copy queue, or the stream of the current task. (A
 /// value that another device has to hand over leaves through that device's first compute queue.)
 int PlanReader::Planner::copy_queue(int device, int copy) const {
-  if (!options_.copies_in_stream) return copy;
+  if (!options_.copies_in_stream || device == layout_.host) return copy;
   if (layout_.queues[at(stream_)].device == device) return stream_;
   return device_of(device).first_compute;
 }
@@ -33,28 +33,37 @@ std::uint64_t& PlanReader::Planner::home_load(std::int64_t block, int queue) {
   return home_loads_[at(block) * loading_queues() + which];
 }
 
-std::uint64_t& PlanReader::Planner::reader(int device, int number, int queue) {
+std::pair<int, int> PlanReader::Planner::readers_of(int device) const {
   const DeviceLayout& layout = device_of(device);
-  return readers_[at(device)][at(number) * at(layout.queue_count) + at(queue - layout.first_queue)];
+  if (device == layout_.host) return {0, static_cast<int>(layout_.queues.size())};
+  return {layout.first_queue, layout.queue_count};
+}
+
+std::uint64_t& PlanReader::Planner::reader(int device, int number, int queue) {
+  const auto [first, count] = readers_of(device);
+  return readers_[at(device)][at(number) * at(count) + at(queue - first)];
 }
 std::uint64_t& PlanReader::Planner::peer_reader(int device, int number, int by) {
   return peers_[at(device)][at(number) * layout_.devices.size() + at(by)];
 }
 
+/// From where the block rests: host memory, or storage, of which host memory may be the device.
 void PlanReader::Planner::load(int device, BlockId id, int number) {
+  if (device != layout_.host && by_host(id)) return load_from_host(device, id, number);
+  const bool reads = in_storage(id);
   const std::int64_t block = blocks_.index(id);
   const int queue = copy_queue(device, device_of(device).copy_in);
   Slot& slot = slots(device).slot(number);
-  Step& step = begin_copy(StepKind::load, queue, id, number);
+  Step& step = begin_copy(reads ? StepKind::read : StepKind::load, queue, id, number);
   wait_for_uses(step, device, number);
   add_wait(step, home(block).store);
   finish_step(step);
-  const double seconds = transfer_seconds(machine_.devices[at(device)].host_to_device, step.bytes);
-  slot.ready = slot.idle = advance(queue, slot.idle, seconds);
+  const LinkRate& link = reads ? storage_->read : machine_.devices[at(device)].host_to_device;
+  slot.ready = slot.idle = advance(queue, slot.idle, transfer_seconds(link, step.bytes));
   wrote(device, number, step);
   home_load(block, queue) = step.sequence;
-  totals_.traffic.host_to_device_bytes += step.bytes;
-  ++totals_.loads;
+  (reads ? totals_.traffic.storage_read_bytes : totals_.traffic.host_to_device_bytes) += step.bytes;
+  ++(reads ? totals_.reads : totals_.loads);
 }
 
 void PlanReader::Planner::copy_from_peer(int device, BlockId id, int number, int source) {
@@ -62,11 +71,7 @@ void PlanReader::Planner::copy_from_peer(int device, BlockId id, int number, int
   const int from = slots(source).find(blocks_.index(id));
   Slot& slot = slots(device).slot(number);
   Slot& there = slots(source).slot(from);
-  Step& step = begin_copy(StepKind::peer, queue, id, number);
-  step.source = static_cast<std::uint16_t>(source);
-  window_->operands.push_back(id);
-  window_->slots.push_back(from);
-  step.operand_count = 2;
+  Step& step = begin_copy(StepKind::peer, queue, id, number, source, from);
   wait_for_uses(step, device, number);
   add_wait(step, there.writer);
   finish_step(step);
@@ -79,11 +84,15 @@ void PlanReader::Planner::copy_from_peer(int device, BlockId id, int number, int
   ++totals_.peer_copies;
 }
 
-void PlanReader::Planner::store(int device, int number) {
-  const int queue = copy_queue(device, device_of(device).copy_out);
+/// To where the block rests.
+void PlanReader::Planner::store(int device, int number, Value value) {
   Slot& slot = slots(device).slot(number);
+  if (device != layout_.host && by_host(slot.id)) return store_on_host(device, number, value);
+  const bool writes = in_storage(slot.id);
+  const int queue = copy_queue(device, device_of(device).copy_out);
   const std::int64_t block = slot.block;
-  Step& step = begin_copy(StepKind::store, queue, slot.id, number);
+  Step& step = begin_copy(writes ? StepKind::write : StepKind::store, queue, slot.id, number);
+  step.last = writes && value == Value::last;
   add_wait(step, slot.writer);
   add_wait(step, home(block).store);
   for (std::size_t i = 0; i < loading_queues();
@@ -92,14 +101,15 @@ void PlanReader::Planner::store(int device, int number) {
     add_wait(step, {static_cast<std::uint16_t>(loader), home_load(block, loader)});
   }
   finish_step(step);
-  const double seconds = transfer_seconds(machine_.devices[at(device)].device_to_host, step.bytes);
-  slot.idle = std::max(slot.idle, advance(queue, slot.ready, seconds));
+  const LinkRate& link = writes ? storage_->write : machine_.devices[at(device)].device_to_host;
+  slot.idle = std::max(slot.idle, advance(queue, slot.ready, transfer_seconds(link, step.bytes)));
   reader(device, number, queue) = step.sequence;
   slot.dirty = false;
   home(block).valid = true;
   home(block).store = {step.queue, step.sequence};
-  totals_.traffic.device_to_host_bytes += step.bytes;
-  ++totals_.stores;
+  (writes ? totals_.traffic.storage_write_bytes : totals_.traffic.device_to_host_bytes) +=
+      step.bytes;
+  ++(writes ? totals_.writes : totals_.stores);
 }
 
 /// When the operands that lie in these slots may be used, by the estimates.
@@ -297,6 +307,17 @@ Step& PlanReader::Planner::begin_copy(StepKind kind, int queue, BlockId id, int 
   return step;
 }
 
+/// A copy between a slot and another place's.
+Step& PlanReader::Planner::begin_copy(StepKind kind, int queue, BlockId id, int number, int source,
+                                      int from) {
+  Step& step = begin_copy(kind, queue, id, number);
+  window_->operands.push_back(id);
+  window_->slots.push_back(from);
+  step.source = static_cast<std::uint16_t>(source);
+  step.operand_count = 2;
+  return step;
+}
+
 void PlanReader::Planner::finish_step(Step& step) const {
   step.wait_count = static_cast<std::uint32_t>(window_->waits.size()) - step.wait_begin;
 }
@@ -323,8 +344,8 @@ void PlanReader::Planner::wait_for_uses(const Step& step, int device, int number
       wait_for_uses(step, device, other);
   }
   add_wait(step, slots(device).slot(number).writer);
-  const DeviceLayout& layout = device_of(device);
-  for (int q = layout.first_queue; q < layout.first_queue + layout.queue_count; ++q)
+  const auto [first, count] = readers_of(device);
+  for (int q = first; q < first + count; ++q)
     add_wait(step, {static_cast<std::uint16_t>(q), reader(device, number, q)});
   for (int d = 0; has_peers_ && d < schedule_.devices; ++d) {
     const auto queue = static_cast<std::uint16_t>(device_of(d).peer_in);
@@ -334,9 +355,8 @@ void PlanReader::Planner::wait_for_uses(const Step& step, int device, int number
 
 void PlanReader::Planner::wrote(int device, int number, const Step& step) {
   slots(device).slot(number).writer = {step.queue, step.sequence};
-  const DeviceLayout& layout = device_of(device);
-  for (int q = layout.first_queue; q < layout.first_queue + layout.queue_count; ++q)
-    reader(device, number, q) = 0;
+  const auto [first, count] = readers_of(device);
+  for (int q = first; q < first + count; ++q) reader(device, number, q) = 0;
   for (int d = 0; has_peers_ && d < schedule_.devices; ++d) peer_reader(device, number, d) = 0;
 }
 

@@ -177,6 +177,8 @@ class Simulator {
   }
 
   [[nodiscard]] LinkRate link_of(const Step& step) const {
+    if (step.kind == StepKind::read) return plan_.machine().storage->read;
+    if (step.kind == StepKind::write) return plan_.machine().storage->write;
     const DeviceModel& device = plan_.machine().devices[step.device];
     return step.kind == StepKind::load    ? device.host_to_device
            : step.kind == StepKind::store ? device.device_to_host

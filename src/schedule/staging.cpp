@@ -67,8 +67,9 @@ StagingClock::StagingClock(const Plan& plan)
       copies_(layout_.queues.size()),
       state_(static_cast<std::size_t>(blocks_.count()), 0) {
   for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
-    const DeviceModel& model = plan.machine().devices[d];
     Issuer& issuer = issuers_.emplace_back();
+    if (static_cast<int>(d) == layout_.host) continue;
+    const DeviceModel& model = plan.machine().devices[d];
     issuer.stages = model.staging.bytes_per_second > 0;
     issuer.rate = model.staging;
     issuer.part_bytes = std::max<std::int64_t>(model.bounce_buffer_bytes, 1);
@@ -151,6 +152,7 @@ bool StagingClock::is_staged_at(const Issuer& issuer, const Item& item, double n
   const Step& step = *item.step;
   const bool load = step.kind == StepKind::load;
   if (!issuer.stages || step.bytes == 0 || (!load && step.kind != StepKind::store)) return false;
+  if (step.operand_count > 1) return false;  // between two places, both of which it reaches
   const BlockId id = item.window->block_of(step);
   const Pinning& pinning = pinning_[static_cast<std::size_t>(id.family())];
   if (load && pinning.from_source &&

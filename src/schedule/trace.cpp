@@ -1,9 +1,9 @@
 // Trace and Traffic: the bookkeeping that run() and simulate() share.
 //
 // Method: traffic is a fold over spans. A load crosses the link from host to device, a store the
-// link back, a peer copy the link between devices, a computation none; storage traffic is added by
-// whoever moves it. Keeping the
-// fold beside the spans lets a run that is too long to keep its spans still prove its byte counts.
+// link back, a peer copy the link between devices, a read or write that of storage, a computation
+// none. Keeping the fold beside the spans lets a run that is too long to keep its spans still prove
+// its byte counts.
 
 #include "strata/trace.hpp"
 
@@ -16,6 +16,8 @@ void fold(Traffic& traffic, const Span& span) noexcept {
   if (span.kind == SpanKind::load) traffic.host_to_device_bytes += span.bytes;
   if (span.kind == SpanKind::store) traffic.device_to_host_bytes += span.bytes;
   if (span.kind == SpanKind::peer) traffic.device_to_device_bytes += span.bytes;
+  if (span.kind == SpanKind::read) traffic.storage_read_bytes += span.bytes;
+  if (span.kind == SpanKind::write) traffic.storage_write_bytes += span.bytes;
 }
 
 }  // namespace

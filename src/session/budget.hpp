@@ -45,18 +45,23 @@ using ScheduleInTiles = std::function<Schedule(std::int64_t tile)>;
 void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
                          const Machine& machine);
 
+/// Host memory that a plan takes beside a factor in storage: what lies between storage and the
+/// devices, and that of the devices which are CPUs.
+[[nodiscard]] std::int64_t host_bytes_beside_storage(const Plan& plan);
+
 /// Throws Error{memory} if `what` needs more bytes of host memory than there are, naming both.
-/// `where` is the place that the error names.
+/// `where` is the place that the error names, `otherwise` what would help, too.
 void check_host_memory(std::int64_t needed, std::int64_t there, const std::string& what,
-                       const char* where);
+                       const char* where, std::string_view otherwise = {});
 /// The same of a factorization: there is what the options allow, or what the machine has, beside
 /// `arena_bytes`, the memory of all devices, if they are CPUs. `beside` is what else needs memory,
 /// as the message has it.
 void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
                        std::int64_t arena_bytes, const Machine& machine, const Options& options,
-                       const char* where, std::string_view beside = {});
+                       const char* where, std::string_view beside = {},
+                       std::string_view otherwise = {});
 /// The same for one that is planned.
 void check_host_memory(const PlannedRun& planned, const Options& options, const char* where,
-                       std::string_view beside = {});
+                       std::string_view beside = {}, std::string_view otherwise = {});
 
 }  // namespace strata

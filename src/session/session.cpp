@@ -41,7 +41,7 @@ void Session::reserve(std::span<const Schedule> widest,
   std::vector<std::int64_t> bytes(machine().devices.size());
   for (const Schedule& schedule : widest) {
     const Plan plan(std::make_shared<const Schedule>(schedule), machine(), options_of(policy_));
-    for (std::size_t d = 0; d < plan.layout().devices.size(); ++d) {
+    for (std::size_t d = 0; d < static_cast<std::size_t>(schedule.devices); ++d) {
       const std::int64_t arena = plan.layout().device(d).arena_bytes;
       bytes[d] = std::max(bytes[d], arena + (beside ? beside(arena) : 0));
     }
@@ -53,7 +53,7 @@ void Session::reserve(std::span<const Schedule> widest,
 
 void Session::reserve_beside_adopted(std::int64_t bytes) {
   const std::vector<DeviceLayout>& layouts = adopted_->plan->layout().devices;
-  for (std::size_t d = 0; d < layouts.size(); ++d)
+  for (std::size_t d = 0; d < static_cast<std::size_t>(adopted_->plan->schedule().devices); ++d)
     (void)devices_->arena(static_cast<int>(d), std::min(machine().devices[d].memory_bytes,
                                                         layouts[d].arena_bytes + bytes));
 }

@@ -152,15 +152,17 @@ FactorErrors factor_errors(const SparseCholesky& factor, const SparseMatrix& a) 
     constexpr double kUnknown = std::numeric_limits<double>::infinity();
     return {kUnknown, kUnknown};
   }
-  const double in_range = factor.info().log_determinant - static_cast<double>(factor.exponent()) *
-                                                              static_cast<double>(factor.n()) *
-                                                              std::log(2.0);
+  const double of_scale =
+      static_cast<double>(factor.exponent()) * static_cast<double>(factor.n()) * std::log(2.0);
+  const double in_range = factor.info().log_determinant - of_scale;
   FactorErrors errors;
   errors.inverse = norm / (1 - norm);
   errors.log_determinant = kRoundingMargin / 2 * norms.trace + norm * norm / (1 - norm) +
                            2 * static_cast<double>(factor.n()) * kUnitRoundoff +
                            rounding_of_logarithms(loss.system(), in_range) +
-                           2 * kUnitRoundoff * std::abs(factor.info().log_determinant);
+                           2 * kUnitRoundoff * std::abs(factor.info().log_determinant) +
+                           // The logarithm of 2 is rounded, and so is its product.
+                           4 * kUnitRoundoff * std::abs(of_scale);
   return errors;
 }
 

@@ -24,6 +24,8 @@ class BlockStore {
   [[nodiscard]] virtual const BlockTable& blocks() const = 0;
   virtual void read(BlockId id, std::byte* to) = 0;
   virtual void write(BlockId id, const std::byte* from) = 0;
+  /// The same of a value that is the block's last: a store that survives the process makes it so.
+  virtual void write_last(BlockId id, const std::byte* from) { write(id, from); }
 
   /// The fewest columns of a block that can be read or written by themselves: all of them, unless a
   /// store knows better.

@@ -80,6 +80,24 @@ std::vector<std::string> updates_by_tile(const CholeskyProblem& problem, Order o
   return all;
 }
 
+/// No task reads a tile that is written later.
+void expect_tiles_read_when_final(const CholeskyProblem& problem, Order order) {
+  const Schedule schedule = tile_cholesky(problem, order);
+  std::vector<bool> read(static_cast<std::size_t>(schedule.blocks.count()));
+  for (std::int64_t s = 0; s < schedule.steps; ++s) {
+    TaskList tasks;
+    schedule.emit(s, tasks);
+    for (const Task& task : std::as_const(tasks).tasks()) {
+      const auto operands = std::as_const(tasks).operands(task);
+      const auto index = [&](const TaskOperand& operand) {
+        return static_cast<std::size_t>(schedule.blocks.index(operand.id));
+      };
+      ASSERT_FALSE(read[index(operands[0])]) << order.name() << ' ' << task.operation->name;
+      for (std::size_t i = 1; i < operands.size(); ++i) read[index(operands[i])] = true;
+    }
+  }
+}
+
 TEST(Orders, GiveEveryTileTheSameUpdatesInTheSameSequence) {
   for (const std::int64_t tiles : {1, 2, 3, 5, 9, 24, 45}) {
     for (const int devices : {1, 2, 3, 4}) {
@@ -94,8 +112,31 @@ TEST(Orders, GiveEveryTileTheSameUpdatesInTheSameSequence) {
         problem.rates[0] = 1.5;
         EXPECT_EQ(updates_by_tile(problem, {.balanced = true}), expected);
         EXPECT_EQ(updates_by_tile(problem, {.super_tile = 3}), expected);
+        for (const Order order :
+             {Order{.super_tile = 1, .outer = 2, .group = 1},
+              Order{.super_tile = 2, .outer = 7, .group = 3},
+              Order{.super_tile = 3, .outer = 50, .group = 100}, Order{.super_tile = 2}}) {
+          EXPECT_EQ(updates_by_tile(problem, order), expected) << order.name();
+          expect_tiles_read_when_final(problem, order);
+        }
       }
     }
+  }
+}
+
+TEST(Orders, LeaveOutTilesThatAreThereAlready) {
+  CholeskyProblem problem;
+  problem.n = 4 * 9 - 1;
+  problem.tile = 4;
+  const std::vector<std::string> all = updates_by_tile(problem, {});
+  std::vector<bool> done(45);
+  for (std::size_t i = 0; i < done.size(); ++i) done[i] = i % 3 == 0 || i < 9;
+  problem.done = std::make_shared<const std::vector<bool>>(done);
+  for (const Order order : {Order{}, Order{.balanced = true}, Order{.super_tile = 2},
+                            Order{.super_tile = 2, .outer = 5, .group = 2}}) {
+    const std::vector<std::string> left = updates_by_tile(problem, order);
+    for (std::size_t i = 0; i < done.size(); ++i)
+      EXPECT_EQ(left[i], done[i] ? "" : all[i]) << order.name() << ' ' << i;
   }
 }
 

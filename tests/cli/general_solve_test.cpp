@@ -320,6 +320,32 @@ TEST_F(CliGeneralSolve, FactorTakesLuWhereCholeskyFailsOrNumbersAreComplex) {
                  {"of real numbers", "of complex ones"});
 }
 
+TEST_F(CliGeneralSolve, DeterminantsOfFactorsThatWereSaved) {
+  // A triangle times a permutation: the product of the diagonal.
+  for (const std::string precision : {"fp64", "fp32"}) {
+    DenseMatrix<double> t{std::vector<double>(36), 6, 6};
+    double log = 0;
+    for (std::int64_t j = 0; j < 6; ++j) {
+      const double diagonal = static_cast<double>(j + 2) * (j == 3 ? -1 : 1);
+      log += std::log(std::abs(diagonal));
+      for (std::int64_t i = 0; i <= j; ++i)
+        t.values[at(j * 6 + (i + 1) % 6)] = i == j ? diagonal : static_cast<double>(i - j);
+    }
+    write_npy(path("T.npy"), std::as_const(t).view());
+    (void)expect_done({"factor", path("T.npy"), "-o", path("T" + precision), "--precision",
+                       precision, "--devices", "host:1"});
+    const Json object = expect_json({"logdet", path("T" + precision)});
+    const double error = object.at("log_determinant_error").get<double>();
+    EXPECT_LE(std::abs(object.at("log_determinant").get<double>() - log), error);
+    EXPECT_LT(error, precision == "fp64" ? 1e-12 : 1e-3);
+    // A cycle of six is odd, and one element is negative.
+    EXPECT_EQ(object.at("factor").at("determinant").at("sign"), 1);
+    EXPECT_FALSE(object.at("numerically_singular").get<bool>());
+    const std::string text = expect_done({"logdet", path("T" + precision)});
+    EXPECT_NE(text.find("log determinant   8.52516136106541"), std::string::npos) << text;
+  }
+}
+
 TEST_F(CliGeneralSolve, FactorsThatDoNotFitAreRefused) {
   const Words factor{"factor", path("A.npy"), "-o", path("F"), "--devices", "host:1"};
   refuse(factor + Words{"--method", "cholesky"}, 1, {"not symmetric"});
@@ -329,7 +355,9 @@ TEST_F(CliGeneralSolve, FactorsThatDoNotFitAreRefused) {
   refuse(command("F") + Words{"--method", "cholesky"}, 2, {"is a factor by LU"});
   refuse(command("F") + Words{"--shift", "1"}, 2, {"--shift"});
   refuse(command("F") + Words{"--triangle", "lower"}, 2, {"--triangle is of a matrix"});
-  expect_refused({"logdet", path("F")}, 2, {"factor by LU", "strata solve"});
+  expect_refused({"logdet", path("F"), "--shift", "1"}, 2, {"--shift", "factor by LU"});
+  expect_refused({"logdet", path("F"), "--triangle", "lower"}, 2, {"--triangle is of a matrix"});
+  expect_refused({"variances", path("F"), "-o", path("v.npy")}, 2, {"factor of a dense matrix"});
   const DenseMatrix<double> other = random_columns(kN, kN, 99);
   write_npy(path("other.npy"), other.view());
   const Outcome wrong = run_program(command("F") + Words{"--matrix", path("other.npy")});

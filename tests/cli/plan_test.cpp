@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cctype>
+#include <limits>
 #include <map>
 
 #include "base/environment_overlay.hpp"
@@ -27,6 +28,31 @@ TEST(CliPlan, EmulatedMachine) {
   EXPECT_GT(object.at("predicted_seconds").get<double>(), 0.0);
   EXPECT_LE(object.at("peak_device_bytes").get<std::int64_t>(), 32 << 20);
   EXPECT_GT(object.at("planned_traffic").at("floor_bytes").get<std::int64_t>(), 0);
+}
+
+TEST(CliPlan, WhatStorageWouldDo) {
+  for (const Words& what : {Words{"cholesky", "--generated"}, Words{"cholesky"}, Words{"lu"}}) {
+    const Words command = Words{"plan"} + what + Words{"--n", "20000", "--devices", "emulated:1"} +
+                          Words{"--device-memory", "200MiB"};
+    const Json memory = expect_json(command);
+    EXPECT_EQ(memory.at("planned_traffic").at("storage_read_bytes"), 0);
+    const Words in_storage = command + Words{"--storage", "/none/a,/none/b"};
+    expect_refused(in_storage, 2, {"--host-memory"});
+    std::int64_t before = std::numeric_limits<std::int64_t>::max();
+    for (const std::string host : {"400MiB", "800MiB"}) {
+      const Json object = expect_json(in_storage + Words{"--host-memory", host});
+      const Json& traffic = object.at("planned_traffic");
+      const std::int64_t triangle = std::int64_t{20000} * 20001 / 2 * 8;
+      EXPECT_GE(traffic.at("storage_write_bytes").get<std::int64_t>(), triangle);
+      EXPECT_LT(traffic.at("storage_read_bytes").get<std::int64_t>(), before) << what[0];
+      const std::int64_t coordinates = std::int64_t{20000} * 2 * 8 + 4096;  // and statuses
+      EXPECT_LE(object.at("host_bytes").get<std::int64_t>(),
+                (host == "400MiB" ? 400 << 20 : 800 << 20) + coordinates);
+      EXPECT_GT(object.at("predicted_seconds"), memory.at("predicted_seconds"));
+      before = traffic.at("storage_read_bytes").get<std::int64_t>();
+    }
+  }
+  expect_refused({"info", "--storage", "/tmp"}, 2, {"--calibrate"});
 }
 
 TEST(CliPlan, TheTileThatIsChosenIsNamed) {

@@ -41,6 +41,23 @@ TEST_F(CliSparsePrecision, SolvesToFp64) {
   EXPECT_EQ(slurp(path("auto.npy")), slurp(path("fp64.npy")));
 }
 
+/// What fp32 cannot hold ends the run while other queues wait for what comes behind it: a full
+/// front, whose places are read after its entries.
+TEST_F(CliSparsePrecision, RefusesWhatItCannotHoldHoweverLargeTheFront) {
+  for (const std::int64_t n : {20, 50, 60, 150}) {
+    for (const double large : {1e60, -1e60}) {
+      DenseMatrix<double> a{std::vector<double>(static_cast<std::size_t>(n * n), 0.01), n, n};
+      for (std::int64_t i = 0; i < n; ++i) a.view()(i, i) += 2;
+      a.view()(0, 0) = large;
+      write_npy(path("full.npy"), std::as_const(a).view());
+      for (const std::string threads : {"1", "2"})
+        expect_refused({"logdet", path("full.npy"), "--precision", "fp32", "--devices", "host:1",
+                        "--threads", threads},
+                       3, {"fp32 cannot hold"});
+    }
+  }
+}
+
 TEST_F(CliSparsePrecision, ASavedFactorKeepsIt) {
   expect_done(verb("factor", "A.mtx", "wide"));
   const Json made = expect_json(verb("factor", "A.mtx", "F") + kFp32);

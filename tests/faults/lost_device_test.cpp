@@ -14,12 +14,16 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "lu/lu_panels.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
 #include "strata/qr.hpp"
 #include "tests/krylov/matrices.hpp"
+#include "tests/lu/general_matrices.hpp"
 #include "tests/support/campaign.hpp"
 #include "tests/support/fault_device.hpp"
+#include "tests/support/simulated_files.hpp"
+#include "tests/support/storage_options.hpp"
 
 namespace strata::test {
 namespace {
@@ -153,6 +157,48 @@ TEST_F(LostDevice, EndsQrAndWritesNoR) {
           return v;
         },
         [&] { EXPECT_EQ(r, no_r); });
+  }
+}
+
+/// What a GPU has not computed does not come into files: a run that goes on where it was lost ends
+/// with the bits of one that was not. Half the operations die where they are called.
+TEST_F(LostDevice, EndsLuInStorageWhichGoesOnToTheSameBits) {
+  constexpr std::int64_t kOrder = 96;
+  const Matrix<double> a = random_general(kOrder, 21);
+  Options options = within_budget({"cuda:0,1", 0.8, 0.35}, kOrder * kOrder * 8, 8);
+  options.storage.directories = {"a", "b"};
+  options.storage.resume = true;
+  const auto factor_of = [&](SimulatedFiles& files) {
+    options.storage.files = &files;
+    LuProblem problem;
+    problem.n = kOrder;
+    LuPanels panels(problem, options, 7);
+    (void)panels.factor(source_of_view<double>(a.data.data(), a.ld(), false), 1);
+    Matrix<double> factors = make_matrix<double>(kOrder, kOrder, [](auto, auto) { return 0.0; });
+    panels.copy_factors(factors.view());
+    return factors.data;
+  };
+  SimulatedFiles untouched(4096);
+  const std::vector<double> expected = factor_of(untouched);
+  for (int d = 0; d < kDevices; ++d) {
+    int deaths = 0;
+    for (std::int64_t k = 1;; k += kSanitized ? 7 : 1) {
+      SimulatedFiles files(4096);
+      backend().set({.dying_device = d, .dies_at = k, .throws = k % 2 == 0});
+      bool died = false;
+      try {
+        EXPECT_EQ(factor_of(files), expected);
+      } catch (const Error& error) {
+        died = true;
+        EXPECT_EQ(std::string(error.what()),
+                  fmt::format("injected: host:{} died at operation {}", d, k));
+      }
+      backend().heal();
+      if (!died) break;
+      ++deaths;
+      ASSERT_EQ(factor_of(files), expected) << "device " << d << " at " << k;
+    }
+    EXPECT_GE(deaths, kSanitized ? 5 : 40) << "device " << d;
   }
 }
 

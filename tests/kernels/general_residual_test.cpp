@@ -93,7 +93,31 @@ TYPED_TEST(GeneralResidual, InDoubleDoubleKeepsDigitsThatCancel) {
         return -static_cast<double>(re);
     });
     Matrix<W> r(n, 2);
-    general_residual_dd(a.view(), b.view(), x.view(), r.view());
+    // And of the transpose of the transpose, a part of the columns after the other.
+    Matrix<TypeParam> turned(n, n);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i) turned(j, i) = a(i, j);
+    for (std::int64_t c = 0; c < 2; ++c) {
+      std::vector<LongSum<W>> sum;
+      std::vector<LongSum<W>> other;
+      for (std::int64_t i = 0; i < n; ++i) {
+        sum.emplace_back(b(i, c));
+        other.emplace_back(b(i, c));
+      }
+      const std::int64_t half = n / 2;
+      const MatrixView<const W> column = std::as_const(x).view().block(0, c, n, 1);
+      for (const auto& [first, count] : {std::pair{std::int64_t{0}, half}, {half, n - half}}) {
+        const MatrixView<const TypeParam> part = std::as_const(a).view().block(0, first, n, count);
+        const MatrixView<const TypeParam> back =
+            std::as_const(turned).view().block(0, first, n, count);
+        subtract_dd(part, column.block(first, 0, count, 1), sum.data());
+        subtract_transposed_dd(back, column, other.data() + first);
+      }
+      for (std::int64_t i = 0; i < n; ++i) {
+        r(i, c) = sum[static_cast<std::size_t>(i)].rounded();
+        ASSERT_EQ(r(i, c), other[static_cast<std::size_t>(i)].rounded()) << n << ' ' << i;
+      }
+    }
     for (std::int64_t c = 0; c < 2; ++c)
       for (std::int64_t i = 0; i < n; ++i)
         ASSERT_LE(distance(r(i, c), exact_residual(a, b, x, false, i, c)),
@@ -109,7 +133,14 @@ TYPED_TEST(GeneralResidual, MagnitudesAreSumsOfAbsoluteValues) {
       return random_uniform(7, static_cast<std::uint64_t>(i + 5000 * c));
     });
     Matrix<double> y(n, 2);
-    general_magnitudes(a.view(), x.view(), y.view());
+    add_magnitudes(std::as_const(a).view(), std::as_const(x).view(), y.view());
+    Matrix<TypeParam> turned(n, n);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i) turned(j, i) = a(i, j);
+    Matrix<double> other(n, 2);
+    add_magnitudes_transposed(std::as_const(turned).view(), std::as_const(x).view(), other.view());
+    for (std::int64_t c = 0; c < 2; ++c)
+      for (std::int64_t i = 0; i < n; ++i) ASSERT_NEAR(y(i, c), other(i, c), 1e-12 * (1 + y(i, c)));
     for (std::int64_t c = 0; c < 2; ++c) {
       for (std::int64_t i = 0; i < n; ++i) {
         long double sum = 0;

@@ -153,6 +153,41 @@ TEST(GmresCertificate, RowsThatAreShortAreSolvedToo) {
   }
 }
 
+/// D·M·D over nearly all of the range of doubles: no power of two for the whole matrix keeps all of
+/// its elements, and residuals are those of all of them.
+TEST(GmresCertificate, WhatElementsOfAnySizeLeaveIsTold) {
+  std::int64_t solved_ones = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const std::int64_t n = 2 + static_cast<std::int64_t>(seed % 4);
+    const double reach = seed % 3 == 0 ? 145 : seed % 3 == 1 ? 100 : 60;
+    std::vector<double> scale;
+    for (std::int64_t i = 0; i < n; ++i)
+      scale.push_back(
+          std::pow(10.0, reach * (2 * random_uniform(seed, static_cast<std::uint64_t>(i)) - 1)));
+    SparseMatrix a;
+    a.rows = a.cols = n;
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        const auto low = static_cast<std::uint64_t>(std::min(i, j) + 7 * std::max(i, j));
+        const double m = (i == j ? 3 : 0) + random_uniform(seed + 1000, low) - 0.5;
+        a.column.push_back(static_cast<std::int32_t>(j));
+        a.value.push_back(m * scale[static_cast<std::size_t>(i)] *
+                          scale[static_cast<std::size_t>(j)]);
+      }
+      a.start.push_back(static_cast<std::int64_t>(a.value.size()));
+    }
+    const std::vector<double> b(static_cast<std::size_t>(n), seed % 5 == 0 ? 1e100 : 1.0);
+    const Solved result = solved(a, b, with(1, 60, QrMethod::automatic));
+    SCOPED_TRACE(seed);
+    for (const double x : result.x) ASSERT_TRUE(std::isfinite(x));
+    const double residual = residual_in_many_digits(a, b, result.x);
+    EXPECT_NEAR(result.info.relative_residual, residual, 1e-10 * residual + 1e-30);
+    EXPECT_EQ(result.info.ok, result.info.why.empty()) << result.info.why;
+    solved_ones += result.info.ok ? 1 : 0;
+  }
+  EXPECT_GT(solved_ones, 0);
+}
+
 /// One cycle of few vectors, too few for the balanced system, brings the residual of |b| below the
 /// tolerance by the long rows alone.
 TEST(GmresCertificate, RowsThatAreShortAndNotSolvedAreTold) {

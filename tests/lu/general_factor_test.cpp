@@ -242,7 +242,7 @@ TEST(GeneralFactor, NoDamageGoesUnnoticed) {
   }
   (void)scratch.put("F/factor", whole + "x");
   expect_error(ErrorKind::input, "factor", open);
-  (void)scratch.put("F/factor", "strata general factor 2\n" + whole.substr(24));
+  (void)scratch.put("F/factor", "strata general factor 3\n" + whole.substr(24));
   expect_error(ErrorKind::input, "another version", open);
   EXPECT_TRUE(GeneralFactor::is_at(scratch.path("F")));
   (void)scratch.put("F/factor", "strata factor 1\n");

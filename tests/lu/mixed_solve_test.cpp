@@ -90,6 +90,61 @@ TEST(MixedSolve, StepsAloneDoWhereFp32IsNear) {
   }
 }
 
+/// What factors in fp32 are off is in the error of the determinant, where solves with them, which
+/// round likewise, do not show it.
+TEST(MixedSolve, DeterminantsOfSmallOrdersAreAsGoodAsTheySay) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const auto n = static_cast<std::int64_t>(1 + seed % 3);
+    const auto a = test::make_matrix<double>(n, n, [&](auto i, auto j) {
+      return i == j || seed % 2 == 0
+                 ? std::ldexp(test::signed_uniform(seed, i, j), static_cast<int>(seed % 7) * 5 - 15)
+                 : 0;
+    });
+    GeneralFactor factor = factor_general(a.view(), Element::fp32, mixed_on_host());
+    const Matrix<double> b = mixed_right_side(n, 1, seed);
+    Matrix<double> x(n, 1);
+    const GeneralSolveResult result = factor.solve(a.view(), b.view(), x.view());
+    const double error =
+        std::abs(factor.info().determinant.log() - test::wide_determinant(a.data, n).log);
+    EXPECT_LE(error, result.log_determinant_error) << seed;
+    EXPECT_LE(error, factor.log_determinant_error()) << seed;
+    if (result.certificate.scaled_condition < 100) {
+      EXPECT_LE(result.log_determinant_error, 1e-3) << seed;
+    }
+  }
+}
+
+/// Elements of x that are zero but for rounding have rows of which the backward error is about 1;
+/// x is as good as any all the same.
+TEST(MixedSolve, BlocksOfZerosInXAreNoShortcoming) {
+  for (const std::int64_t n : {20, 90}) {
+    const std::int64_t half = n / 2;
+    const auto a = test::make_matrix<double>(n, n, [&](auto i, auto j) {
+      if (i >= half && j < half) return 0.0;
+      const double size = i < half && j >= half ? 10 : 1;
+      return size * test::signed_uniform(8, i, j) +
+             (i == j ? 2 * std::sqrt(static_cast<double>(n)) : 0);
+    });
+    const auto b = test::make_matrix<double>(
+        n, 1, [&](auto i, auto j) { return i < half ? test::signed_uniform(9, i, j) : 0.0; });
+    const auto turned = test::make_matrix<double>(n, n, [&](auto i, auto j) { return a(j, i); });
+    const MatrixSource<double> by_rows{n, true,
+                                       [&](std::int64_t first, std::int64_t count, double* to) {
+                                         std::copy_n(turned.view().column(first), count * n, to);
+                                       }};
+    for (const Element precision : {Element::fp64, Element::fp32}) {
+      GeneralFactor factor = factor_general(by_rows, precision, mixed_on_host());
+      Matrix<double> x(n, 1);
+      const GeneralSolveResult result = factor.solve(by_rows, b.view(), x.view());
+      EXPECT_EQ(result.fallback, "") << n;
+      EXPECT_LE(test::wide_errors(a.data, b.data, x.data).forward,
+                result.certificate.forward_error);
+      EXPECT_LE(result.certificate.forward_error, 1e-11) << n;
+      EXPECT_LE(result.certificate.backward_error, 4 * 0x1p-52);
+    }
+  }
+}
+
 TEST(MixedSolve, GmresDoesWhereStepsDoNotContract) {
   for (int digits = 8; digits <= 10; ++digits) {
     const std::string what = "condition 1e" + std::to_string(digits);

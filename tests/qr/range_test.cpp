@@ -33,6 +33,32 @@ TEST(QrRange, ScalesWhatIsTooLargeOrTooSmallToSquare) {
   EXPECT_FALSE(factored(test::random_tall(400, 6, 12), test::plain()).info.rescaled);
 }
 
+/// Beside the length of each column, in 64 bits and with their exponents; to where R has no digits.
+TEST(QrRange, TheResidualIsThatOfColumnsHoweverShort) {
+  for (int exponent = -960; exponent >= -1060; exponent -= 5) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const std::int64_t n = 1 + static_cast<std::int64_t>(seed);
+      Tall v = test::random_tall(20 + 7 * n, n, seed + 3);
+      for (double& x : v.data) x = std::ldexp(x, exponent);
+      const Factored<double> got = factored(v, test::plain());
+      if (!std::isfinite(got.info.residual) || got.info.rank < n) continue;
+      for (std::int64_t j = 0; j < n; ++j) {
+        long double length = 0;
+        long double off = 0;
+        for (std::int64_t i = 0; i < v.rows; ++i) {
+          long double r = v(i, j);
+          for (std::int64_t k = 0; k <= j; ++k)
+            r -= static_cast<long double>(got.q(i, k)) * static_cast<long double>(got.r(k, j));
+          length += static_cast<long double>(v(i, j)) * static_cast<long double>(v(i, j));
+          off += r * r;
+        }
+        EXPECT_LE(std::sqrt(static_cast<double>(off / length)), got.info.residual)
+            << exponent << ' ' << seed << ' ' << j;
+      }
+    }
+  }
+}
+
 TEST(QrRange, AColumnOfZerosIsNotOneWhoseSquaresUnderflow) {
   const Tall full = test::random_tall(5000, 12, 14);
   Tall zero = full;

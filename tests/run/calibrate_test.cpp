@@ -19,6 +19,7 @@
 #include "schedule/task.hpp"
 #include "strata/detect.hpp"
 #include "strata/error.hpp"
+#include "tests/io/scratch.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/clock_device.hpp"
@@ -503,6 +504,54 @@ TEST_F(MachineFile, WithMoreOrFewerOperandsThanThereCanBeIsAnInputError) {
 TEST_F(MachineFile, ThatCannotBeWrittenIsAStorageError) {
   expect_error(ErrorKind::storage,
                [] { write_machine("/nonexistent/directory/machine.json", machine()); });
+}
+
+TEST(CalibrateStorage, MeasuresFilesThatAreGoneAndIsKeptWithTheRates) {
+  const test::Scratch scratch;
+  const std::vector<std::string> directories{scratch.path("a"), scratch.path("b")};
+  std::string how;
+  const StorageModel model = calibrate_storage(directories, &how, 3 << 20);
+  for (const LinkRate& link : {model.read, model.write}) {
+    EXPECT_GT(link.bytes_per_second, 0);
+    EXPECT_GT(link.latency_seconds, 0);
+  }
+  EXPECT_NE(how.find(directories[1]), std::string::npos);
+  for (const std::string& directory : directories)
+    EXPECT_TRUE(std::filesystem::is_empty(directory));
+  EXPECT_THROW((void)calibrate_storage({scratch.path("none/a")}), Error);
+  EXPECT_THROW((void)calibrate_storage({}), Error);
+
+  Machine machine = Machine::emulated(1, 1 << 20);
+  const std::string path = scratch.path("rates.json");
+  write_machine(path, machine);
+  EXPECT_FALSE(read_machine(path).storage);
+  machine.storage = model;
+  write_machine(path, machine);
+  const Machine again = read_machine(path);
+  ASSERT_TRUE(again.storage);
+  EXPECT_EQ(again.storage->read.bytes_per_second, model.read.bytes_per_second);
+  EXPECT_EQ(again.storage->write.latency_seconds, model.write.latency_seconds);
+
+  // It takes the place of round figures, and host memory its share.
+  Options options;
+  options.storage.directories = directories;
+  options.host_memory_bytes = 1000;
+  add_storage(machine, options);
+  EXPECT_EQ(machine.storage->host_bytes, 1000);
+  EXPECT_EQ(machine.storage->read.bytes_per_second, 4e9) << "two disks";
+  options.rates = again;
+  add_storage(machine, options);
+  EXPECT_EQ(machine.storage->read.bytes_per_second, model.read.bytes_per_second);
+  machine.devices[0].kind = DeviceKind::cpu;
+  add_storage(machine, options);
+  EXPECT_EQ(machine.storage->host_bytes, 0);
+  EXPECT_EQ(machine.devices[0].memory_bytes, 1000) << "the host's is where it computes";
+  options.device_memory_bytes = 300;
+  add_storage(machine, options);
+  EXPECT_EQ(machine.storage->host_bytes, 700);
+  options.device_memory_bytes = 600;
+  add_storage(machine, options);
+  EXPECT_EQ(machine.storage->host_bytes, 0) << "less than the device has serves nothing";
 }
 
 }  // namespace

@@ -8,22 +8,12 @@
 
 #include "run/run.hpp"
 #include "strata/error.hpp"
-#include "tests/schedule/scramble.hpp"
+#include "tests/run/scramble_devices.hpp"
 #include "tests/support/campaign.hpp"
 #include "tests/support/pinned_backend.hpp"
-#include "tests/support/stores.hpp"
 
 namespace strata::test {
 namespace {
-
-/// What counts when all is done: temporary blocks do not.
-Bytes results_of(MemoryStore& store) {
-  Bytes all = contents_of(store);
-  store.blocks().for_each(kTemporary, [&](BlockId id) {
-    all[static_cast<std::size_t>(store.blocks().index(id))].clear();
-  });
-  return all;
-}
 
 /// The same memory under another table of the same geometry.
 std::unique_ptr<MemoryStore> continued_store(const BlockTable& blocks, const MemoryStore& before,
@@ -40,16 +30,6 @@ std::unique_ptr<MemoryStore> continued_store(const BlockTable& blocks, const Mem
     });
   }
   return store;
-}
-
-/// Devices of which every third copies as GPUs do, and whose events the others do not know.
-DeviceSet mixed_devices(const Backend& host, const Backend& emulated, int count) {
-  std::vector<DevicePlace> places;
-  for (int d = 0; d < count; ++d) places.push_back({d % 3 == 1 ? &emulated : &host, d});
-  Options options;
-  options.device_memory_bytes = 1 << 20;
-  options.compute_queues = 3;
-  return {places, options};
 }
 
 struct Totals {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "schedule/device_slots.hpp"
@@ -92,6 +93,33 @@ TEST(Lookahead, AgreesWithSearchingTheWholeSchedule) {
     for (const std::int64_t window : {1, 2, 3, 7, 40, 1 << 18}) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed << " window " << window);
       expect_next_uses(schedule, window);
+    }
+  }
+}
+
+TEST(Lookahead, FollowsTheNextUseOnAnyDeviceWhereAsked) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Schedule schedule = random_schedule(seed);
+    for (const std::int64_t window : {1, 3, 40, 1 << 18}) {
+      std::map<std::int64_t, std::int64_t> known;  // by block: what was said last
+      Lookahead ahead(
+          schedule, 0, window,
+          [&](int device, std::int64_t block, std::int64_t position) {
+            if (device == schedule.devices) known[block] = position;
+          },
+          true);
+      Lookahead::Entry entry;
+      for (std::int64_t position = 0; ahead.take(entry); ++position) {
+        for (const BlockUse& use : entry.uses) {
+          const auto before = known.find(use.block);
+          if (before != known.end()) {
+            ASSERT_EQ(before->second, position) << "seed " << seed << " window " << window;
+          }
+          known[use.block] = use.next_use_anywhere;
+        }
+      }
+      for (const auto& [block, position] : known)
+        ASSERT_EQ(position, kNever) << "what is not used again, seed " << seed;
     }
   }
 }

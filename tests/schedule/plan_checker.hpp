@@ -62,8 +62,11 @@ class PlanChecker {
     for (const FlatStep& flat : steps) {
       begin(flat);
       if (!error_.empty()) return error_;
-      if (flat.step.kind == StepKind::load) load();
-      if (flat.step.kind == StepKind::store) store();
+      const bool between_slots = flat.step.operand_count > 1;
+      if (flat.step.kind == StepKind::load) between_slots ? copy_in() : load();
+      if (flat.step.kind == StepKind::store) between_slots ? copy_out() : store();
+      if (flat.step.kind == StepKind::read) load();
+      if (flat.step.kind == StepKind::write) store();
       if (flat.step.kind == StepKind::peer) copy_from_peer();
       if (flat.step.kind == StepKind::compute && flat.step.shared) {
         if (next_task == tasks.size()) return "a phase that is not due";
@@ -219,12 +222,16 @@ class PlanChecker {
     const PlanQueue& queue = layout_.queues[step_.queue];
     const DeviceLayout& device = layout_.devices[step_.device];
     if (queue.device != step_.device) return false;
-    const bool in_stream = options_.copies_in_stream;
+    const bool on_host = step_.device == layout_.host;
+    const bool in_stream = options_.copies_in_stream && !on_host;
+    if (on_host && step_.kind != StepKind::read && step_.kind != StepKind::write) return false;
     switch (step_.kind) {
       case StepKind::peer: return queue.role == QueueRole::peer_in;
       case StepKind::load:
+      case StepKind::read:
         return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_in);
       case StepKind::store:
+      case StepKind::write:
         return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_out);
       case StepKind::compute: break;
     }
@@ -319,9 +326,16 @@ class PlanChecker {
     return schedule_.blocks.family(id.family()).origin == Origin::stored ? 0 : -1;
   }
 
+  /// Whether the block rests where a step of this kind finds it, or puts it.
+  void expect_home(BlockId id) {
+    const bool storage = step_.kind == StepKind::read || step_.kind == StepKind::write;
+    if (storage != schedule_.blocks.family(id.family()).in_storage)
+      complain("that is not where it rests");
+  }
   void load() {
     const BlockId id = flat_.operands[0];
     const Place place = slot(0, step_.device);
+    expect_home(id);
     reads(home_of(id));
     writes(place);
     contents_[place] = {id, home_of_block(id)};
@@ -330,10 +344,33 @@ class PlanChecker {
   void store() {
     const BlockId id = flat_.operands[0];
     const Place place = slot(0, step_.device);
+    expect_home(id);
     expect_latest(place, id);
     reads(place);
     writes(home_of(id));
     home_[id] = contents_[place].version;
+  }
+  /// From a slot of host memory, which has to hold the latest value, and into one.
+  void copy_in() {
+    if (at(step_.source) != at(layout_.host)) complain("not from host memory");
+    if (!error_.empty()) return;
+    const Place from = slot(1, step_.source);
+    const Place to = slot(0, step_.device);
+    expect_latest(from, flat_.operands[0]);
+    if (contents_[from].version < 0) complain("loads what nobody wrote");
+    reads(from);
+    writes(to);
+    contents_[to] = contents_[from];
+  }
+  void copy_out() {
+    if (at(step_.source) != at(layout_.host)) complain("not into host memory");
+    if (!error_.empty()) return;
+    const Place from = slot(0, step_.device);
+    const Place to = slot(1, step_.source);
+    expect_latest(from, flat_.operands[0]);
+    reads(from);
+    writes(to);
+    contents_[to] = contents_[from];
   }
   /// A load whose source is a slot of another device, which has to hold the latest value; both
   /// slots are places like any other, so what writes the source afterwards has to come after the

@@ -433,4 +433,22 @@ inline Machine scramble_machine(Dice& dice, const Schedule& schedule) {
   return machine;
 }
 
+/// The same, with families of both schedules in storage; every fourth machine has no host memory
+/// between that and the devices.
+inline Machine storage_machine(Dice& dice, ScramblePair& pair) {
+  for (int f = 0; f < pair.first.blocks.families(); ++f) {
+    const bool in_storage = dice.roll(3) > 0;
+    for (Schedule* schedule : {&pair.first, &pair.second, &pair.fetch})
+      schedule->blocks.keep_in_storage(f, in_storage);
+  }
+  Machine machine = scramble_machine(dice, pair.first);
+  std::int64_t least = 0;
+  for (DeviceModel& device : machine.devices)
+    device.memory_bytes = std::max(device.memory_bytes, smallest_budget_bytes(pair.second));
+  for (const Schedule* schedule : {&pair.first, &pair.second})
+    least = std::max(least, smallest_host_bytes(*schedule, machine.devices[0].memory_bytes));
+  machine.storage = {{1e9, 0}, {2e9, 0}, dice.roll(4) == 0 ? 0 : least + dice.roll(12) * 512};
+  return machine;
+}
+
 }  // namespace strata::test

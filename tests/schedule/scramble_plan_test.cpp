@@ -11,29 +11,13 @@
 #include "schedule/plan_layout.hpp"
 #include "schedule/shared_call.hpp"
 #include "strata/error.hpp"
+#include "tests/schedule/plan_totals.hpp"
 #include "tests/schedule/scramble.hpp"
 #include "tests/schedule/small_plans.hpp"
 #include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
-
-/// Traffic, tasks and steps are those of the steps; the waste is within what size classes promise.
-void expect_totals(const Plan& plan) {
-  PlanTotals sums;
-  for (const FlatStep& flat : flatten(plan)) {
-    ++sums.steps;
-    if (flat.step.kind == StepKind::load) sums.traffic.host_to_device_bytes += flat.step.bytes;
-    if (flat.step.kind == StepKind::store) sums.traffic.device_to_host_bytes += flat.step.bytes;
-    if (flat.step.kind == StepKind::peer) sums.traffic.device_to_device_bytes += flat.step.bytes;
-    const SharedCall call = SharedCall::of(flat.step.variant);
-    const bool counts = !flat.step.shared || (call.phase == SharePhase::work && call.rank == 0);
-    if (flat.step.kind == StepKind::compute && counts) ++sums.tasks;
-  }
-  ASSERT_EQ(sums.traffic, plan.totals().traffic);
-  ASSERT_EQ(sums.steps, plan.totals().steps);
-  ASSERT_EQ(sums.tasks, plan.totals().tasks);
-}
 
 /// The residency from which the second schedule can be planned: `end`, or, where it has no place
 /// for what is only on the devices, what is left when that was brought home.

@@ -192,6 +192,8 @@ class FaultBackend final : public Backend {
     for (const auto& operations : operations_) *operations = {};
   }
   void heal() { set({}); }
+  /// How many devices have been made.
+  [[nodiscard]] std::size_t made() const { return operations_.size(); }
   /// Operations of the device that was made as number `d`, since `set`.
   [[nodiscard]] std::int64_t operations(std::size_t d) const { return operations_[d]->count; }
   [[nodiscard]] const std::set<std::thread::id>& threads(std::size_t d) const {

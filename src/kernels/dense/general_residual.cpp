@@ -15,7 +15,6 @@
 #include "base/index.hpp"
 #include "base/work_crew.hpp"
 #include "kernels/backend/blas_host.hpp"
-#include "kernels/dense/long_sum.hpp"
 
 namespace strata {
 namespace {
@@ -64,28 +63,37 @@ void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const Wide
 }
 
 template <class T>
-void general_residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
-                         MatrixView<const WideOf<T>> x, MatrixView<WideOf<T>> r) {
+void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSum<WideOf<T>>* sum) {
   using W = WideOf<T>;
-  for_strips(r.rows, [&](std::int64_t first, std::int64_t rows) {
-    std::vector<LongSum<W>> sum(at(rows));
-    for (std::int64_t c = 0; c < x.cols; ++c) {
-      for (std::int64_t i = 0; i < rows; ++i) sum[at(i)] = LongSum<W>(b(first + i, c));
-      for (std::int64_t j = 0; j < a.cols; ++j) {
-        const T* column = a.column(j) + first;
-        const W factor = x(j, c);
-        for (std::int64_t i = 0; i < rows; ++i)
-          sum[at(i)].subtract_product(static_cast<W>(column[i]), factor);
-      }
-      for (std::int64_t i = 0; i < rows; ++i) r(first + i, c) = sum[at(i)].rounded();
+  for_strips(a.rows, [&](std::int64_t first, std::int64_t rows) {
+    LongSum<W>* strip = sum + first;
+    for (std::int64_t j = 0; j < a.cols; ++j) {
+      const T* column = a.column(j) + first;
+      const W factor = x(j, 0);
+      for (std::int64_t i = 0; i < rows; ++i)
+        strip[i].subtract_product(static_cast<W>(column[i]), factor);
     }
   });
 }
 
 template <class T>
-void general_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y) {
+void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
+                            LongSum<WideOf<T>>* sum) {
+  using W = WideOf<T>;
+  for_strips(a.cols, [&](std::int64_t first, std::int64_t cols) {
+    for (std::int64_t j = first; j < first + cols; ++j) {
+      const T* column = a.column(j);
+      LongSum<W> total = sum[j];
+      for (std::int64_t i = 0; i < a.rows; ++i)
+        total.subtract_product(static_cast<W>(column[i]), x(i, 0));
+      sum[j] = total;
+    }
+  });
+}
+
+template <class T>
+void add_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y) {
   for_strips(y.rows, [&](std::int64_t first, std::int64_t rows) {
-    for (std::int64_t c = 0; c < x.cols; ++c) std::fill_n(y.column(c) + first, rows, 0.0);
     std::vector<double> size(at(rows));
     for (std::int64_t j = 0; j < a.cols; ++j) {
       const T* column = a.column(j) + first;
@@ -100,31 +108,37 @@ void general_magnitudes(MatrixView<const T> a, MatrixView<const double> x, Matri
   });
 }
 
-template void general_residual(MatrixView<const double>, bool, MatrixView<const double>,
-                               MatrixView<double>);
-template void general_residual_dd(MatrixView<const double>, MatrixView<const double>,
-                                  MatrixView<const double>, MatrixView<double>);
-template void general_magnitudes(MatrixView<const double>, MatrixView<const double>,
-                                 MatrixView<double>);
-template void general_residual(MatrixView<const float>, bool, MatrixView<const double>,
-                               MatrixView<double>);
-template void general_residual_dd(MatrixView<const float>, MatrixView<const double>,
-                                  MatrixView<const double>, MatrixView<double>);
-template void general_magnitudes(MatrixView<const float>, MatrixView<const double>,
-                                 MatrixView<double>);
+template <class T>
+void add_magnitudes_transposed(MatrixView<const T> a, MatrixView<const double> x,
+                               MatrixView<double> y) {
+  for_strips(a.cols, [&](std::int64_t first, std::int64_t cols) {
+    std::vector<double> size(at(a.rows));
+    for (std::int64_t j = first; j < first + cols; ++j) {
+      const T* column = a.column(j);
+      for (std::int64_t i = 0; i < a.rows; ++i)
+        size[at(i)] = std::abs(static_cast<WideOf<T>>(column[i]));
+      for (std::int64_t c = 0; c < x.cols; ++c) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < a.rows; ++i) sum += size[at(i)] * x(i, c);
+        y(j, c) += sum;
+      }
+    }
+  });
+}
+
 using Complex128 = std::complex<double>;
 using Complex64 = std::complex<float>;
-template void general_residual(MatrixView<const Complex128>, bool, MatrixView<const Complex128>,
-                               MatrixView<Complex128>);
-template void general_residual_dd(MatrixView<const Complex128>, MatrixView<const Complex128>,
-                                  MatrixView<const Complex128>, MatrixView<Complex128>);
-template void general_magnitudes(MatrixView<const Complex128>, MatrixView<const double>,
-                                 MatrixView<double>);
-template void general_residual(MatrixView<const Complex64>, bool, MatrixView<const Complex128>,
-                               MatrixView<Complex128>);
-template void general_residual_dd(MatrixView<const Complex64>, MatrixView<const Complex128>,
-                                  MatrixView<const Complex128>, MatrixView<Complex128>);
-template void general_magnitudes(MatrixView<const Complex64>, MatrixView<const double>,
-                                 MatrixView<double>);
+#define STRATA_GENERAL_RESIDUAL(T, W)                                                              \
+  template void general_residual(MatrixView<const T>, bool, MatrixView<const W>, MatrixView<W>);   \
+  template void subtract_dd(MatrixView<const T>, MatrixView<const W>, LongSum<W>*);                \
+  template void subtract_transposed_dd(MatrixView<const T>, MatrixView<const W>, LongSum<W>*);     \
+  template void add_magnitudes(MatrixView<const T>, MatrixView<const double>, MatrixView<double>); \
+  template void add_magnitudes_transposed(MatrixView<const T>, MatrixView<const double>,           \
+                                          MatrixView<double>);
+STRATA_GENERAL_RESIDUAL(double, double)
+STRATA_GENERAL_RESIDUAL(float, double)
+STRATA_GENERAL_RESIDUAL(Complex128, Complex128)
+STRATA_GENERAL_RESIDUAL(Complex64, Complex128)
+#undef STRATA_GENERAL_RESIDUAL
 
 }  // namespace strata

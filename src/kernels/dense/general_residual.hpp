@@ -1,27 +1,35 @@
 #pragma once
-// Products with a general square matrix in host memory, for checking an answer: as
+// Products with a general matrix in host memory, for checking an answer: as
 // host_residual.hpp, without symmetry.
 //
-// Contract: A is n × n, fp64 or fp32, or complex numbers of one of them; everything is summed up in
+// Contract: A is n × m, fp64 or fp32, or complex numbers of one of them; everything is summed up in
 // fp64 or wider. The same bits on any number of threads. Throws nothing but std::bad_alloc.
 
+#include "kernels/dense/long_sum.hpp"
 #include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata {
 
-/// R ← R − op(A)·X, op(A) being A or, if `adjoint`, its (conjugate) transposed; X and R are n × m.
+/// R ← R − op(A)·X, op(A) being A or, if `adjoint`, its (conjugate) transposed.
 template <class T>
 void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const WideOf<T>> x,
                       MatrixView<WideOf<T>> r);
 
-/// R ← B − A·X, summed up in double-double and then rounded.
+/// SUM ← SUM − A·x in double-double, x of one column; A may have fewer columns than rows.
 template <class T>
-void general_residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
-                         MatrixView<const WideOf<T>> x, MatrixView<WideOf<T>> r);
+void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSum<WideOf<T>>* sum);
+/// SUM ← SUM − Aᵀ·x (without conjugates).
+template <class T>
+void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
+                            LongSum<WideOf<T>>* sum);
 
-/// Y ← |A|·X for X >= 0.
+/// Y ← Y + |A|·X for X >= 0.
 template <class T>
-void general_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y);
+void add_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y);
+/// Y ← Y + |A|ᵀ·X.
+template <class T>
+void add_magnitudes_transposed(MatrixView<const T> a, MatrixView<const double> x,
+                               MatrixView<double> y);
 
 }  // namespace strata

@@ -99,7 +99,13 @@ class Elimination {
         a_(a),
         pivots_(pivots),
         panel_scratch_(scratch),
-        moves_(reinterpret_cast<RowMoves*>(scratch + lu_cuda::panel_scratch_bytes())) {}
+        moves_(reinterpret_cast<RowMoves*>(scratch + lu_cuda::panel_scratch_bytes())) {
+    require_cuda(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming),
+                 "cudaEventCreateWithFlags");
+  }
+  Elimination(const Elimination&) = delete;  // owns an event
+  Elimination& operator=(const Elimination&) = delete;
+  ~Elimination() { (void)cudaEventDestroy(started_); }
 
   static std::int64_t scratch_bytes(std::int64_t cols) {
     return lu_cuda::panel_scratch_bytes() +
@@ -123,6 +129,9 @@ class Elimination {
         apply(queue_.main(), c0, c1, c1, c2);
         queue_.order(queue_.main(), queue_.urgent());
         factor(queue_.urgent(), c1, c2);
+        // The panel's cluster takes its multiprocessors before products are on all of them.
+        if (step == kPanelColumns)
+          require_cuda(cudaStreamWaitEvent(queue_.stream(), started_), "cudaStreamWaitEvent");
       }
       apply(queue_.main(), c0, c1, c2, a_.cols);
       exchange(queue_.main(), c0, c1, 0, c0);
@@ -136,7 +145,7 @@ class Elimination {
   void factor(CudaStream& stream, std::int64_t c0, std::int64_t c1) {
     if (c1 - c0 <= kPanelColumns) {
       lu_cuda::factor_panel(stream, a_.block(c0, c0, a_.rows - c0, c1 - c0), pivots_ + c0, c0,
-                            panel_scratch_, count_++);
+                            panel_scratch_, count_++, started_);
       lu_cuda::make_moves(stream, pivots_, c0, c1 - c0, moves_of(c0));
       return;
     }
@@ -171,6 +180,7 @@ class Elimination {
   void* panel_scratch_;
   RowMoves* moves_;
   int count_ = 0;
+  cudaEvent_t started_ = nullptr;  // all blocks of the last panel run
 };
 
 template <class T>

@@ -1,11 +1,10 @@
 // Row exchanges, solves and products of LU: see lu_columns_cuda.hpp.
 //
-// Method: where rows end up is found out first, by one thread that does the exchanges with numbers
-// of rows. Then a warp moves the rows of a column at once: it reads all elements that change
-// places, then writes them. Solves take what was read from shared memory, without writing it in
-// between (solve_in_shared()); they substitute, and no inverse of a triangle is made: with inverses
-// the residual would grow with their condition (Higham, "Accuracy and Stability of Numerical
-// Algorithms", 2nd edition, section 14.2).
+// Method: where rows end up is found out first, with numbers of rows. Then a warp moves the rows of
+// a column at once: it reads all elements that change places, then writes them. Solves take what
+// was read from shared memory, without writing it in between (solve_in_shared()); they substitute,
+// and no inverse of a triangle is made: with inverses the residual would grow with their condition
+// (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 14.2).
 
 #include "kernels/dense/lu_columns_cuda.hpp"
 
@@ -23,49 +22,30 @@ constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
 constexpr int kEach = kMost / 32;  // rows of a lane
 
-__global__ void find_moves(const std::int64_t* pivots, int first, int count, RowMoves* moves) {
+/// A thread follows one of the panel's upper rows through all exchanges. Where none of them ends up
+/// comes a row from below: that of the pivot, which was in no exchange before.
+__global__ void __launch_bounds__(kMost)
+    find_moves(const std::int64_t* pivots, int first, int count, RowMoves* moves) {
   __shared__ int pivot[kMost];
   __shared__ int top[kMost];
-  __shared__ int far[kMost];
-  __shared__ int previous[kMost];  // exchange with the same row
-  __shared__ bool last[kMost];
   const int t = static_cast<int>(threadIdx.x);
-  if (t < count) {
-    pivot[t] = static_cast<int>(pivots[first + t]);
-    top[t] = first + t;
-    far[t] = -1;
+  const int end = first + count;
+  if (t < count) pivot[t] = static_cast<int>(pivots[first + t]);
+  __syncthreads();
+  int row = first + t;
+  if (t < count) top[t] = pivot[t];
+#pragma unroll 8
+  for (int j = 0; j < count; ++j) {
+    const int other = pivot[j];
+    row = row == first + j ? other : row == other ? first + j : row;
   }
   __syncthreads();
-  if (t < count) {
-    int before = -1;
-    bool none_behind = true;
-    for (int j = 0; j < count; ++j) {
-      if (pivot[j] != pivot[t]) continue;
-      if (j < t) before = j;
-      if (j > t) none_behind = false;
-    }
-    previous[t] = before;
-    last[t] = none_behind;
-  }
-  __syncthreads();
-  if (t == 0) {
-    for (int j = 0; j < count; ++j) {
-      const int row = pivot[j];
-      const int current = top[j];
-      if (row < first + count) {
-        top[j] = top[row - first];
-        top[row - first] = current;
-      } else {
-        top[j] = previous[j] >= 0 ? far[previous[j]] : row;
-        far[j] = current;
-      }
-    }
-  }
+  if (t < count && row < end) top[row - first] = first + t;
   __syncthreads();
   if (t < count) {
     moves->top[t] = top[t];
-    moves->far[t] = pivot[t] >= first + count && last[t] ? pivot[t] : -1;
-    moves->far_from[t] = far[t];
+    moves->far[t] = row >= end ? row : -1;
+    moves->far_from[t] = first + t;
   }
 }
 
@@ -112,7 +92,7 @@ constexpr int solve_bytes(int order) {
 
 /// A thread block takes kSolveColumns columns.
 template <class T>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 1)
     run_solve(const RowMoves* moves, int first, const T* l, std::int64_t ldl, int order, T* x,
               std::int64_t ld, std::int64_t cols) {
   extern __shared__ __align__(16) unsigned char memory[];

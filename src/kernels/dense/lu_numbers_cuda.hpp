@@ -33,6 +33,33 @@ __device__ __forceinline__ void subtract_product(T& x, const T& a, const T& b) {
 [[nodiscard]] __device__ __forceinline__ double sum(double a, double b) { return __dadd_rn(a, b); }
 [[nodiscard]] __device__ __forceinline__ float sum(float a, float b) { return __fadd_rn(a, b); }
 
+/// 1 / y, within a unit of rounding, if has_sure_reciprocal(y).
+[[nodiscard]] __device__ __forceinline__ double reciprocal_of(double y) {
+  double r = 0;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(y));
+  double e = fma(-y, r, 1.0);
+  e = fma(e, e, e);
+  r = fma(r, e, r);
+  e = fma(-y, r, 1.0);
+  return fma(r, e, r);
+}
+/// x / y from r = 1 / y: x·r, corrected once by its remainder, as division itself does it
+/// (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
+/// It takes has_sure_quotient(x) and has_sure_reciprocal(y): no result comes near the ends of the
+/// range.
+[[nodiscard]] __device__ __forceinline__ double quotient_by(double x, double y, double r) {
+  const double q = x * r;
+  return fma(fma(-q, y, x), r, q);
+}
+[[nodiscard]] __device__ __forceinline__ bool has_sure_reciprocal(double y) {
+  constexpr unsigned kLeast = 0x07b00000U;  // 2^−900 and 2^100, by the upper halves of their bits
+  constexpr unsigned kMost = 0x46300000U;
+  return (static_cast<unsigned>(__double2hiint(y)) & 0x7fffffffU) - kLeast <= kMost - kLeast;
+}
+[[nodiscard]] __device__ __forceinline__ bool has_sure_quotient(double x) {
+  return has_sure_reciprocal(x) || x == 0;
+}
+
 /// Division by y, as DivisionBy (scalar/complex.hpp) does it.
 template <class T>
 class Quotient {
@@ -40,11 +67,12 @@ class Quotient {
   __device__ explicit Quotient(const T& y) : y_(y) {
     if constexpr (is_complex_v<T>) {
       const Real size = fmax(fabs(y.real()), fabs(y.imag()));
-      const int exponent = size > Real{0} && isfinite(size) ? -ilogb(size) : 0;
-      half_ = scalbn(Real{1}, exponent / 2);
-      rest_ = scalbn(Real{1}, exponent - exponent / 2);
+      const int exponent = size > Real{0} && isfinite(size) ? -exponent_of(size) : 0;
+      half_ = power_of_two<Real>(exponent / 2);
+      rest_ = power_of_two<Real>(exponent - exponent / 2);
       y_ = T(y.real() * half_ * rest_, -(y.imag() * half_ * rest_));
       square_ = sum(product(y_.real(), y_.real()), product(y_.imag(), y_.imag()));
+      if constexpr (std::is_same_v<Real, double>) reciprocal_ = reciprocal_of(square_);
     }
   }
   [[nodiscard]] __device__ T operator()(const T& x) const {
@@ -52,6 +80,10 @@ class Quotient {
       const T scaled(x.real() * half_ * rest_, x.imag() * half_ * rest_);
       const Real re = sum(product(scaled.real(), y_.real()), -product(scaled.imag(), y_.imag()));
       const Real im = sum(product(scaled.real(), y_.imag()), product(scaled.imag(), y_.real()));
+      if constexpr (std::is_same_v<Real, double>) {
+        if (has_sure_quotient(re) && has_sure_quotient(im) && has_sure_reciprocal(square_))
+          return T(quotient_by(re, square_, reciprocal_), quotient_by(im, square_, reciprocal_));
+      }
       return T(re / square_, im / square_);
     } else {
       return x / y_;
@@ -60,10 +92,27 @@ class Quotient {
 
  private:
   using Real = RealOf<T>;
+  template <class R>
+  static __device__ __forceinline__ R power_of_two(int exponent) {
+    if constexpr (sizeof(R) == 8)
+      return __hiloint2double((exponent + 1023) << 20, 0);
+    else
+      return __int_as_float((exponent + 127) << 23);
+  }
+  static __device__ __forceinline__ int exponent_of(double x) {
+    const int biased = __double2hiint(x) >> 20;
+    return biased > 0 ? biased - 1023 : ilogb(x);
+  }
+  static __device__ __forceinline__ int exponent_of(float x) {
+    const int biased = __float_as_int(x) >> 23;
+    return biased > 0 ? biased - 127 : ilogb(x);
+  }
+
   T y_;  // scaled and conjugated
   Real half_ = 1;
   Real rest_ = 1;
   Real square_ = 1;
+  Real reciprocal_ = 1;
 };
 
 /// By what pivots are compared, |x| or |re| + |im| (kernels/dense/getrf.hpp), as an integer that
@@ -81,11 +130,13 @@ template <class T>
 template <class T>
 [[nodiscard]] __device__ __forceinline__ PivotKey<T> key_of(const T& x) {
   const RealOf<T> size = size_of(x);
-  if (isnan(size)) return 0;
-  if constexpr (sizeof(RealOf<T>) == 8)
-    return static_cast<unsigned long long>(__double_as_longlong(size));
-  else
-    return __float_as_uint(size);
+  if constexpr (sizeof(RealOf<T>) == 8) {
+    constexpr unsigned long long kInfinity = 0x7ff0000000000000ULL;
+    const auto key = static_cast<unsigned long long>(__double_as_longlong(size));
+    return key > kInfinity ? 0 : key;
+  } else {
+    return isnan(size) ? 0 : __float_as_uint(size);
+  }
 }
 
 /// A read past the first-level cache: of what other thread blocks of the launch may have written.
@@ -165,15 +216,33 @@ __device__ void solve_in_shared(const T* l, std::int64_t ld, int order, T* u, T*
   constexpr int kStride = row_stride<T>(kColumns);
   constexpr int kB = kSolveRows;
   const int t = static_cast<int>(threadIdx.x);
+  static_assert(kThreads >= kB * kB);
+  // Element (t % kB, t / kB) of the next triangle is on its way meanwhile.
+  const auto element = [&](int i0) {
+    const int r = t % kB;
+    const int c = t / kB;
+    return c < r && i0 + r < order ? load_global(l + i0 + r + (i0 + c) * ld) : T{};
+  };
+  T next = element(0);
   for (int i0 = 0; i0 < order; i0 += kB) {
     const int rows = min(kB, order - i0);
     __syncthreads();
-    for (int k = t; k < kB * kB; k += kThreads) {
-      const int r = k % kB;
-      const int c = k / kB;
-      triangle[r * kB + c] = r < rows && c < r ? load_global(l + i0 + r + (i0 + c) * ld) : T{};
-    }
+    if (t < kB * kB) triangle[t % kB * kB + t / kB] = next;
     __syncthreads();
+    next = element(i0 + kB);
+    const int below = order - i0 - rows;
+    // Two threads a row, each with half of the columns. Its elements of L are read meanwhile.
+    constexpr int kHalf = kColumns / 2;
+    T factors[kB];
+    const auto read_factors = [&](int k) {
+      const T* from = l + i0 + rows + k % below + i0 * ld;
+#pragma unroll
+      for (int m = 0; m < kB; ++m) {
+        factors[m] = m < rows ? load_global(from) : T{};
+        from += ld;
+      }
+    };
+    if (t < 2 * below) read_factors(t);
     if (t < kColumns) {
       T x[kB];
 #pragma unroll
@@ -188,21 +257,18 @@ __device__ void solve_in_shared(const T* l, std::int64_t ld, int order, T* u, T*
         if (r < rows) u[(i0 + r) * kStride + t] = x[r];
     }
     __syncthreads();
-    // Two threads a row, each with half of the columns.
-    constexpr int kHalf = kColumns / 2;
-    for (int k = t; k < 2 * (order - i0 - rows); k += kThreads) {
-      const int below = order - i0 - rows;
-      const int row = i0 + rows + k % below;
-      T* mine = u + row * kStride + k / below * kHalf;
+    for (int k = t; k < 2 * below; k += kThreads) {
+      if (k != t) read_factors(k);
+      T* mine = u + (i0 + rows + k % below) * kStride + k / below * kHalf;
       T sum[kHalf];
 #pragma unroll
       for (int c = 0; c < kHalf; ++c) sum[c] = mine[c];
-#pragma unroll 4
-      for (int m = 0; m < rows; ++m) {
-        const T factor = load_global(l + row + (i0 + m) * ld);
+#pragma unroll
+      for (int m = 0; m < kB; ++m) {
+        if (m >= rows) continue;
         const T* above = u + (i0 + m) * kStride + k / below * kHalf;
 #pragma unroll
-        for (int c = 0; c < kHalf; ++c) subtract_product(sum[c], factor, above[c]);
+        for (int c = 0; c < kHalf; ++c) subtract_product(sum[c], factors[m], above[c]);
       }
 #pragma unroll
       for (int c = 0; c < kHalf; ++c) mine[c] = sum[c];

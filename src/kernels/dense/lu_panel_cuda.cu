@@ -1,396 +1,414 @@
 // Panels of LU in one launch: see lu_panel_cuda.hpp.
 //
 // Method: thread blocks hold the rows of the panel in registers, kWide columns at a time, and go
-// through these groups of columns from left to right. A group is first brought up to date with all
-// columns on its left: L is read once for each group, and nothing is written but what is finished.
-// The rows of U above it are solved for by each block in its shared memory. Each thread takes their
-// products off its rows. Then columns are eliminated one after another. The search for a pivot is a
-// maximum over threads, warps and blocks. Each block sends the best row that it has, with all
-// elements of the group, to all others: so a column takes one exchange between blocks, after which
-// every block knows the pivot, its row, and the row that it changes places with. The elements of a
-// thread's row turn by one place from column to column, so that the code of a column is the same
-// for all. At last exchanges are done in the other columns of the panel.
+// through these groups of columns from left to right.
+// * A group is first brought up to date with all columns on its left, whose rows of U are finished:
+//   in fp64 and complex128 on the tensor cores, from where each thread gets its rows.
+// * Its columns are eliminated one after another. A thread that has changed its
+//   elements of the next column keeps the largest. A warp finds the best of these, a block that of
+//   its warps, and sends it with all elements of its row to all other blocks. They find the pivot
+//   among what blocks sent. So a
+//   column takes one message from each block to each, and one barrier within blocks. Rows stay
+//   where they are meanwhile; each thread keeps account of the places that exchanges give to its
+//   rows, and they are written there at last. Eight columns are unrolled, then the elements of a
+//   row turn by eight places, so that the code of eight columns is the same for all.
+// * The rows are exchanged in the columns on the left and on the right, and in those on the right
+//   the rows of U are found, a warp a column (as Crout's method has it): products with all columns
+//   on the left, and substitution.
 //
-// Blocks exchange rows either in a cluster, through each other's shared memory, up to 16 blocks, or
+// Blocks send messages either in a cluster, through each other's shared memory, up to 16 blocks, or
 // through global memory, if the panel is too tall for that.
 //
 // Sources: LU by rows held in registers, and a panel in one launch: Haidar, Abdelfattah, Tomov,
 // Dongarra, "High-performance Cholesky factorization for GPU-only execution" (2017), of Cholesky's
-// panel; partial pivoting as LAPACK's getf2.
+// panel; partial pivoting as LAPACK's getf2; quotients from reciprocals: Markstein, "Computation of
+// elementary functions on the IBM RISC System/6000 processor" (1990).
 
 #include "kernels/dense/lu_panel_cuda.hpp"
 
 #include <algorithm>
 #include <complex>
+#include <utility>
 
 #include "kernels/backend/blas_cuda.hpp"
 #include "kernels/dense/lu_exchange_cuda.hpp"
+#include "kernels/dense/lu_memory_cuda.hpp"
 #include "kernels/dense/lu_numbers_cuda.hpp"
+#include "kernels/dense/lu_rows_cuda.hpp"
 #include "strata/error.hpp"
 
 namespace strata::lu_cuda {
 namespace {
 
-/// What all threads of a block share.
-template <class T, int kWide>
-struct Shared {
-  T* u;         // rows of U above the group, row_stride<T>(kWide) from row to row
-  T* triangle;  // kSolveRows²
-  unsigned char* stage[2];
-  unsigned char* slots;
-  PivotKey<T>* keys;  // of warps
-  int* rows;
-  int* pivots;
-  T* winner;  // without clusters: the pivot's row, and the one that it changes places with
-  T* old;
-  int* winner_row;
-
-  static __host__ __device__ constexpr int bytes(int cols) {
-    return cols * row_stride<T>(kWide) * static_cast<int>(sizeof(T)) +
-           kSolveRows * kSolveRows * static_cast<int>(sizeof(T)) + 2 * kSlotBytes<T, kWide> +
-           2 * (kClusterMost + 1) * kSlotBytes<T, kWide> + kWarps * 8 + kWarps * 4 +
-           static_cast<int>(kPanelColumns) * 4 + 2 * kWide * static_cast<int>(sizeof(T)) + 16;
-  }
-  __device__ Shared(unsigned char* memory, int cols) {
-    const auto take = [&](int size) {
-      unsigned char* here = memory;
-      memory += size;
-      return here;
-    };
-    constexpr int kSize = static_cast<int>(sizeof(T));
-    u = reinterpret_cast<T*>(take(cols * row_stride<T>(kWide) * kSize));
-    triangle = reinterpret_cast<T*>(take(kSolveRows * kSolveRows * kSize));
-    stage[0] = take(kSlotBytes<T, kWide>);
-    stage[1] = take(kSlotBytes<T, kWide>);
-    slots = take(2 * (kClusterMost + 1) * kSlotBytes<T, kWide>);
-    winner = reinterpret_cast<T*>(take(kWide * kSize));
-    old = reinterpret_cast<T*>(take(kWide * kSize));
-    keys = reinterpret_cast<PivotKey<T>*>(take(kWarps * 8));
-    rows = reinterpret_cast<int*>(take(kWarps * 4));
-    pivots = reinterpret_cast<int*>(take(static_cast<int>(kPanelColumns) * 4));
-    winner_row = reinterpret_cast<int*>(take(16));
-  }
-};
-
-/// Rows of a thread: kThreads apart.
+/// Columns that are unrolled.
+constexpr int kTurn = 8;
 template <class T, int kWide, int kRows, class Group>
-class PanelBlock {
+class PanelBlock : PanelRows<T, kWide, kRows, Group> {
+  using Rows = PanelRows<T, kWide, kRows, Group>;
+
  public:
-  __device__ PanelBlock(const Panel<T>& panel, unsigned char* memory)
-      : p(panel), shared(memory, panel.cols), group(panel, shared.slots), rank(group.rank()) {}
+  __device__ PanelBlock(const Panel<T>& panel, unsigned char* memory) : Rows(panel, memory) {}
 
   __device__ void run() {
-    if constexpr (Group::kShared) group.barrier();  // all blocks run before one writes to another
+    group.start();
     for (int c0 = 0; c0 < p.cols; c0 += kWide) {
       const int width = min(kWide, p.cols - c0);
       load(c0, width);
-      if (c0 > 0) update(c0, width);
-      for (int j = 0; j < width; ++j) eliminate(c0, j);
-      for (int j = width; j < kWide; ++j) turn();
+      eliminate(c0, width);
       store(c0, width);
-      exchange_others(c0, width);
-      if (c0 + width < p.cols) group.barrier();
+      exchange_left(c0, width);
+      if (c0 + width == p.cols) break;
+      group.barrier();
+      find_u(c0, width);
+      group.barrier();
     }
+    __syncthreads();  // of the last pivot
     if (rank == 0)
       for (int j = thread(); j < p.cols; j += kThreads) p.pivots[j] = p.base + shared.pivots[j];
+    if constexpr (Group::kShared) group.barrier();  // no block ends before what others send it
   }
 
  private:
-  static constexpr int kStride = row_stride<T>(kWide);
-  static constexpr int kSlot = kSlotBytes<T, kWide>;
+  using Key = PivotKey<T>;
+  static constexpr int kMessage = kMessageBytes<T, kWide>;
+  static constexpr int kHeader = kHeaderBytes<T>;
 
-  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
-  static __device__ int lane() { return static_cast<int>(threadIdx.x % 32); }
-  static __device__ int warp() { return static_cast<int>(threadIdx.x / 32); }
-  __device__ int row_of(int r) const { return (rank * kRows + r) * kThreads + thread(); }
-  __device__ T* at(int row, int col) const { return p.a + row + col * p.ld; }
+  using Rows::a;
+  using Rows::at;
+  using Rows::group;
+  using Rows::kNone;
+  using Rows::lane;
+  using Rows::load;
+  using Rows::p;
+  using Rows::place;
+  using Rows::rank;
+  using Rows::row_of;
+  using Rows::shared;
+  using Rows::thread;
+  using Rows::warp;
 
-  __device__ __forceinline__ void load(int c0, int width) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const int row = row_of(r);
-      const bool here = row >= c0 && row < p.rows;
-#pragma unroll
-      for (int c = 0; c < kWide; ++c)
-        a[r][c] = here && c < width ? load_global(at(row, c0 + c)) : T{};
+  // ---- elimination ------------------------------------------------------------------------------
+
+  /// Elements turn: the first is that of column 8·n after n turns.
+  __device__ __forceinline__ void eliminate(int c0, int width) {
+    top = kNoRow;
+    far = c0 + lane();
+    offer<0>(c0);
+#pragma unroll 1
+    for (int q = 0; q < kWide; q += kTurn) {
+      eliminate_columns(c0, q, width, std::make_integer_sequence<int, kTurn>());
+      if constexpr (kWide > kTurn) turn();
     }
   }
-
-  /// Takes off the products of the columns on the left.
-  __device__ __forceinline__ void update(int c0, int width) {
-    for (int k = thread(); k < c0 * kWide; k += kThreads) {
-      const int row = k % c0;
-      const int col = k / c0;
-      shared.u[row * kStride + col] = col < width ? load_global(at(row, c0 + col)) : T{};
-    }
-    solve_in_shared<T, kWide, kThreads>(p.a, p.ld, c0, shared.u, shared.triangle);
-    const T* l[kRows];
-    bool here[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      here[r] = row_of(r) >= c0 && row_of(r) < p.rows;
-      l[r] = at(here[r] ? row_of(r) : c0, 0);
-    }
-    constexpr int kAhead = 4;  // columns of L that are on their way at once
-    T next[kRows][kAhead];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r)
-#pragma unroll
-      for (int i = 0; i < kAhead; ++i) next[r][i] = load_global(l[r] + i * p.ld);
-    // c0 is a multiple of kWide, and so of kAhead.
-    for (int k = 0; k < c0; k += kAhead) {
-      T now[kRows][kAhead];
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-          now[r][i] = next[r][i];
-          if (k + kAhead < c0) next[r][i] = load_global(l[r] + (k + kAhead + i) * p.ld);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
-        const T* u = shared.u + (k + i) * kStride;
-#pragma unroll
-        for (int c = 0; c < kWide; c += kChunk<T>) {
-          T v[kChunk<T>];
-          load_chunk(v, u + c);
-#pragma unroll
-          for (int m = 0; m < kChunk<T>; ++m)
-#pragma unroll
-            for (int r = 0; r < kRows; ++r) subtract_product(a[r][c + m], now[r][i], v[m]);
-        }
-      }
-    }
-    // Rows that are not there have taken part, without harm: they are never read.
+  template <int... kI>
+  __device__ __forceinline__ void eliminate_columns(int c0, int q, int width,
+                                                    std::integer_sequence<int, kI...>) {
+    ((q + kI < width ? eliminate_column<kI>(c0, q, width) : void()), ...);
   }
-
-  /// The elements of the rows move to the left by one place, the first to the end.
   __device__ __forceinline__ void turn() {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const T first = a[r][0];
+      T first[kTurn];
 #pragma unroll
-      for (int c = 0; c + 1 < kWide; ++c) a[r][c] = a[r][c + 1];
-      a[r][kWide - 1] = first;
+      for (int c = 0; c < kTurn; ++c) first[c] = a[r][c];
+#pragma unroll
+      for (int c = 0; c + kTurn < kWide; ++c) a[r][c] = a[r][c + kTurn];
+#pragma unroll
+      for (int c = 0; c < kTurn; ++c) a[r][kWide - kTurn + c] = first[c];
     }
   }
 
-  /// By the thread of row `row`: all of its elements.
-  __device__ __forceinline__ void stage_row(unsigned char* stage, int row, PivotKey<T> key) {
-    *reinterpret_cast<Candidate*>(stage) = {key, row};
-    T* values = reinterpret_cast<T*>(stage + 16);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (row_of(r) != row) continue;
-#pragma unroll
-      for (int c = 0; c < kWide; c += kChunk<T>) store_chunk(values + c, &a[r][c]);
-    }
-  }
-  __device__ __forceinline__ void take_row(int row, const T* values) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (row_of(r) != row) continue;
-#pragma unroll
-      for (int c = 0; c < kWide; c += kChunk<T>) load_chunk(&a[r][c], values + c);
-    }
-  }
-
-  /// Column j of the group, which is the first element of each row now.
-  __device__ __forceinline__ void eliminate(int c0, int j) {
-    const int diagonal = c0 + j;
-    // The best row of this block.
-    PivotKey<T> key = 0;
+  /// The best of the warp's rows from place `diagonal` on, by element i, goes where the block finds
+  /// it.
+  template <int i>
+  __device__ __forceinline__ void offer(int diagonal) {
+    Key key = 0;
     int best = kNoRow;
+    int row = kNoRow;
+    best_rows = 0;
+    T value{1};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int row = row_of(r);
-      if (row < diagonal || row >= p.rows) continue;
-      PivotKey<T> mine = key_of(a[r][0]);
+      if (place[r] < diagonal) continue;
+      Key mine = key_of(a[r][i]);
       // As LAPACK's search, which begins with the diagonal's: nothing is larger than a NaN.
-      if (row == diagonal && isnan(size_of(a[r][0]))) mine = ~PivotKey<T>{0};
-      if (best == kNoRow || mine > key) {
+      if (place[r] == diagonal && isnan(size_of(a[r][i]))) mine = ~Key{0};
+      if (best == kNoRow || mine > key || (mine == key && place[r] < best)) {
         key = mine;
-        best = row;
+        best = place[r];
+        row = row_of(r);
+        best_rows = 1U << r;
+        value = a[r][i];
       }
     }
-    best_of_warp(key, best);
-    if (lane() == 0) {
-      shared.keys[warp()] = key;
-      shared.rows[warp()] = best;
+    is_best = lane() == best_lane(key, best);
+    if (is_best) {
+      offered = {key, best, row};
+      shared.found[i % 2 * kWarps + warp()] = offered;
     }
-    __syncthreads();
-    key = lane() < kWarps ? shared.keys[lane()] : 0;
-    best = lane() < kWarps ? shared.rows[lane()] : kNoRow;
-    best_of_warp(key, best);
-    // To all blocks: the candidate, by the warp that has it; the row on the diagonal, by its own.
-    const int parity = (j & 1) * (group.size() + 1);
-    const int owner = best == kNoRow ? 0 : best % kThreads;
-    if (warp() == owner / 32) {
-      if (thread() == owner) stage_row(shared.stage[0], best, key);
-      __syncwarp();
-      group.template send<kSlot>(parity + rank, shared.stage[0]);
-    }
-    if (rank == 0 && warp() == diagonal / 32) {
-      if (thread() == diagonal) stage_row(shared.stage[1], diagonal, 0);
-      __syncwarp();
-      group.template send<kSlot>(parity + group.size(), shared.stage[1]);
-    }
-    group.barrier();
-    const T* pivot_row = nullptr;
-    const T* old_row = nullptr;
-    int pivot = 0;
-    if constexpr (Group::kShared) {
-      const auto* mine = reinterpret_cast<const Candidate*>(
-          group.slots + (parity + (lane() < group.size() ? lane() : 0)) * kSlot);
-      key = static_cast<PivotKey<T>>(mine->key);
-      pivot = mine->row;
-      best_of_warp(key, pivot);
-      pivot_row = row_in_slot(parity + pivot / (kThreads * kRows));
-      old_row = row_in_slot(parity + group.size());
-    } else {
-      find_winner(parity);
-      pivot = *shared.winner_row;
-      pivot_row = shared.winner;
-      old_row = shared.old;
-    }
-    if (thread() == 0) shared.pivots[diagonal] = pivot;
-    if (pivot != diagonal) {
-      take_row(pivot, old_row);
-      take_row(diagonal, pivot_row);
-    }
-    take_off(diagonal, kWide - j, pivot_row);
-  }
-  __device__ const T* row_in_slot(int slot) const {
-    return reinterpret_cast<const T*>(group.slots + slot * kSlot + 16);
+    if constexpr (std::is_same_v<T, double>) reciprocal = reciprocal_of(value);
   }
 
-  /// Without clusters: the first warp looks at what the blocks sent.
-  __device__ __forceinline__ void find_winner(int parity) {
-    if (warp() == 0) {
-      PivotKey<T> key = 0;
-      int row = kNoRow;
-      for (int b = lane(); b < group.size(); b += 32) {
-        const auto* slot = reinterpret_cast<const Candidate*>(group.slots + (parity + b) * kSlot);
-        const auto theirs = static_cast<PivotKey<T>>(__ldcg(&slot->key));
-        const int their_row = __ldcg(&slot->row);
-        if (row == kNoRow || theirs > key) {  // rows grow with the blocks
-          key = theirs;
-          row = their_row;
+  /// By the thread that has the best row of the block: that row, from element `first` on.
+  template <int first>
+  __device__ __forceinline__ void stage_row(int live) {
+    *reinterpret_cast<Candidate*>(shared.stage) = offered;
+    if constexpr (std::is_same_v<T, double>)
+      *reinterpret_cast<double*>(shared.stage + sizeof(Candidate)) = reciprocal;
+    T* values = reinterpret_cast<T*>(shared.stage + kHeader);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if ((best_rows & 1U << r) == 0) continue;
+#pragma unroll
+      for (int g = 0; g < kWide; g += kTurn) {
+        if (g >= live) continue;
+#pragma unroll
+        for (int c = g; c < g + kTurn; c += kChunk<T>)
+          if (first < c + kChunk<T>) store_chunk(values + c, &a[r][c]);
+      }
+    }
+  }
+
+  /// Column q + i of the group, element i of each row; elements from kWide − q on are finished.
+  template <int i>
+  __device__ __forceinline__ void eliminate_column(int c0, int q, int width) {
+    const int diagonal = c0 + q + i;
+    const int live = kWide - q;
+    __syncthreads();
+    Candidate mine{0, kNoRow, kNoRow};
+    if (lane() < kWarps) mine = shared.found[i % 2 * kWarps + lane()];
+    if (warp() == best_lane(static_cast<Key>(mine.key), mine.place)) {
+      if (is_best) stage_row<i>(live);
+      __syncwarp();
+      constexpr int kFirst = kHeader / kMessageChunk;
+      group.template send<kMessage>(i % 2, rank, shared.stage, kFirst, kFirst + i / kChunk<T>,
+                                    kFirst + live / kChunk<T>);
+    }
+    // All groups but the last have a multiple of eight columns, so i tells barrier and phase.
+    const int chunks = live / kChunk<T> - i / kChunk<T>;
+    group.receive(i % 2, i / 2 % 2, kHeader + chunks * kMessageChunk);
+    const unsigned char* message = winner(i % 2);
+    const auto* header = reinterpret_cast<const Candidate*>(message);
+    const T* u = reinterpret_cast<const T*>(message + kHeader);
+    const int pivot = header->place;
+    if (lane() == q + i) top = header->row;
+    if (thread() == 0) shared.pivots[diagonal] = pivot;
+    double inverse = 0;
+    if constexpr (std::is_same_v<T, double>)
+      inverse = *reinterpret_cast<const double*>(message + sizeof(Candidate));
+    far = far == diagonal ? pivot : far == pivot ? diagonal : far;
+    const T value = u[i];
+    const bool divides = !(value == T{});
+    T factor[kRows];
+    bool below[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      place[r] = place[r] == diagonal ? pivot : place[r] == pivot ? diagonal : place[r];
+      below[r] = place[r] > diagonal && divides;
+    }
+    divide<i>(value, inverse, below, factor);
+    if constexpr (i + 1 < kWide) {
+      if (q + i + 1 < width) {
+        const T second = u[i + 1];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+          if (below[r]) subtract_product(a[r][i + 1], factor[r], second);
+        offer<i + 1>(diagonal + 1);
+      }
+    }
+    take_off<i>(live, factor, below, u);
+  }
+
+  /// The elements i of the rows below the diagonal become those of L.
+  template <int i>
+  __device__ __forceinline__ void divide(const T& pivot, double inverse, const bool (&below)[kRows],
+                                         T (&factor)[kRows]) {
+    if constexpr (std::is_same_v<T, double>) {
+      bool all_are_sure = true;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        factor[r] = quotient_by(a[r][i], pivot, inverse);
+        all_are_sure = all_are_sure && (!below[r] || has_sure_quotient(a[r][i]));
+      }
+      if (__builtin_expect(!(all_are_sure && has_sure_reciprocal(pivot)), 0)) {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) factor[r] = a[r][i] / pivot;
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+        if (below[r]) a[r][i] = factor[r];
+    } else {
+      const Quotient<T> quotient(pivot);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        factor[r] = T{};
+        if (below[r]) a[r][i] = factor[r] = quotient(a[r][i]);
+      }
+    }
+  }
+
+  /// The elements from i + 2 on. Finished rows stay as they are, also where a product is a NaN.
+  template <int i>
+  __device__ __forceinline__ void take_off(int live, const T (&factor)[kRows],
+                                           const bool (&below)[kRows], const T* u) {
+#pragma unroll
+    for (int g = 0; g < kWide; g += kTurn) {
+      if (g >= live) continue;
+#pragma unroll
+      for (int c = g; c < g + kTurn; c += kChunk<T>) {
+        if (c + kChunk<T> <= i + 2) continue;
+        T v[kChunk<T>];
+        load_chunk(v, u + c);
+#pragma unroll
+        for (int m = 0; m < kChunk<T>; ++m) {
+          if (c + m < i + 2) continue;
+#pragma unroll
+          for (int r = 0; r < kRows; ++r)
+            if (below[r]) subtract_product(a[r][c + m], factor[r], v[m]);
         }
       }
-      best_of_warp(key, row);
-      if (lane() == 0) *shared.winner_row = row;
-      const T* winner = row_in_slot(parity + row / (kThreads * kRows));
-      const T* old = row_in_slot(parity + group.size());
-      for (int c = lane(); c < kWide; c += 32) {
-        shared.winner[c] = load_global(winner + c);
-        shared.old[c] = load_global(old + c);
-      }
     }
-    __syncthreads();
   }
 
-  /// Rows below the diagonal: their first element becomes that of L, which times the pivot's row is
-  /// taken off the `left` − 1 behind it; all move to the left by one place.
-  __device__ __forceinline__ void take_off(int diagonal, int left, const T* pivot_row) {
-    const T pivot = pivot_row[0];
-    const Quotient<T> quotient(pivot);
-    const bool divides = !(pivot == T{});
-    bool below[kRows];
-    T factor[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      below[r] = row_of(r) > diagonal && divides;
-      factor[r] = below[r] ? quotient(a[r][0]) : a[r][0];
-    }
-    constexpr int kGroup = 8;
-#pragma unroll
-    for (int g = 0; g < kWide; g += kGroup) {
-      if (g < left) {
-        T u[kGroup];
-#pragma unroll
-        for (int c = 0; c < kGroup; c += kChunk<T>) load_chunk(u + c, pivot_row + g + c);
-#pragma unroll
-        for (int c = g == 0 ? 1 : 0; c < kGroup; ++c) {
-#pragma unroll
-          for (int r = 0; r < kRows; ++r) {
-            T value = a[r][g + c];
-            if (below[r] && g + c < left) subtract_product(value, factor[r], u[c]);
-            a[r][g + c - 1] = value;
+  /// The best of the messages of all blocks.
+  __device__ __forceinline__ const unsigned char* winner(int parity) {
+    if constexpr (Group::kShared) {
+      const unsigned char* all = group.messages + parity * kClusterMost * kMessage;
+      Candidate mine{0, kNoRow, kNoRow};
+      if (lane() < group.size())
+        mine = *reinterpret_cast<const Candidate*>(all + lane() * kMessage);
+      return all + best_lane(static_cast<Key>(mine.key), mine.place) * kMessage;
+    } else {
+      unsigned char* here = shared.messages + parity * kMessage;
+      if (warp() == 0) {
+        const unsigned char* all = group.messages + parity * group.size() * kMessage;
+        Key key = 0;
+        int place_of_best = kNoRow;
+        int block = 0;
+        for (int b = lane(); b < group.size(); b += 32) {
+          const auto* candidate = reinterpret_cast<const Candidate*>(all + b * kMessage);
+          const auto theirs = static_cast<Key>(__ldcg(&candidate->key));
+          const int their_place = __ldcg(&candidate->place);
+          if (place_of_best == kNoRow || theirs > key ||
+              (theirs == key && their_place < place_of_best)) {
+            key = theirs;
+            place_of_best = their_place;
+            block = b;
           }
         }
-      } else {
-#pragma unroll
-        for (int c = 0; c < kGroup; ++c)
-#pragma unroll
-          for (int r = 0; r < kRows; ++r) a[r][g + c - 1] = a[r][g + c];
+        block = __shfl_sync(0xffffffffU, block, best_lane(key, place_of_best));
+        for (int c = lane(); c < kMessage / kMessageChunk; c += 32)
+          reinterpret_cast<uint4*>(here)[c] =
+              __ldcg(reinterpret_cast<const uint4*>(all + block * kMessage) + c);
       }
+      __syncthreads();
+      return here;
     }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) a[r][kWide - 1] = factor[r];
   }
+
+  // ---- the other columns ------------------------------------------------------------------------
 
   __device__ __forceinline__ void store(int c0, int width) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int row = row_of(r);
-      if (row < c0 || row >= p.rows) continue;
+      if (place[r] == kNone) continue;
+      T* to = at(place[r], c0);
 #pragma unroll
-      for (int c = 0; c < kWide; ++c)
-        if (c < width) *at(row, c0 + c) = a[r][c];
-    }
-    if (rank != 0) return;  // all have read these rows before the first exchange of the group
-    for (int k = thread(); k < c0 * width; k += kThreads)
-      *at(k % c0, c0 + k / c0) = shared.u[k % c0 * kStride + k / c0];
-  }
-
-  /// The exchanges of the group in the other columns of the panel, a warp for each: lane j has the
-  /// j-th. Where a row ends up follows from the pivots; then it is read, and then written.
-  __device__ __forceinline__ void exchange_others(int c0, int width) {
-    constexpr unsigned kAll = 0xffffffffU;
-    __syncthreads();  // of the last pivot
-    const int mine = lane() < width ? shared.pivots[c0 + lane()] : kNoRow;
-    int top = c0 + lane();  // what row c0 + lane ends up with
-    int far = -1;           // what row `mine` ends up with, if it is below the group's
-    bool last = true;       // of the exchanges with that row
-    for (int j = 0; j < width; ++j) {
-      const int row = __shfl_sync(kAll, mine, j);
-      const int current = __shfl_sync(kAll, top, j);
-      if (row < c0 + width) {
-        const int other = __shfl_sync(kAll, top, row - c0);
-        if (lane() == row - c0) top = current;
-        if (lane() == j) top = other;
-      } else {
-        const unsigned before = __ballot_sync(kAll, mine == row && lane() < j);
-        const int previous = 31 - __clz(static_cast<int>(before));
-        const int held = __shfl_sync(kAll, far, before == 0 ? 0 : previous);
-        if (lane() == j) {
-          top = before == 0 ? row : held;
-          far = current;
-        }
-        if (before != 0 && lane() == previous) last = false;
+      for (int c = 0; c < kWide; ++c) {
+        if (c < width) *to = a[r][c];
+        to += p.ld;
       }
     }
-    const bool writes_far = far >= 0 && last && lane() < width;
-    const int others = p.cols - width;
-    for (int k = rank * kWarps + warp(); k < others; k += group.size() * kWarps) {
-      const int col = k < c0 ? k : k + width;
+  }
+
+  /// Row c0 + lane becomes what row `top` was; that row itself went to `far`. Both are rows of a
+  /// column that this warp alone has.
+  __device__ __forceinline__ void exchange_left(int c0, int width) {
+    const bool mine = lane() < width;
+    const bool leaves = mine && far >= c0 + width;
+#pragma unroll 2
+    for (int col = rank * kWarps + warp(); col < c0; col += group.size() * kWarps) {
       T for_top{};
       T for_far{};
-      if (lane() < width) for_top = load_global(at(top, col));
-      if (writes_far) for_far = load_global(at(far, col));
+      if (mine) for_top = load_global(at(top, col));
+      if (leaves) for_far = load_global(at(c0 + lane(), col));
       __syncwarp();
-      if (lane() < width) *at(c0 + lane(), col) = for_top;
-      if (writes_far) *at(mine, col) = for_far;
+      if (mine) *at(c0 + lane(), col) = for_top;
+      if (leaves) *at(far, col) = for_far;
     }
   }
 
-  const Panel<T>& p;
-  Shared<T, kWide> shared;
-  Group group;
-  int rank;
-  T a[kRows][kWide];
+  /// The columns on the right: exchanges, and rows c0 … c0 + width − 1 of U.
+  __device__ __forceinline__ void find_u(int c0, int width) {
+    const int inner = c0 + width;
+    const bool mine = lane() < width;
+    const bool leaves = mine && far >= c0 + width;
+    const int step = group.size() * kWarps;
+    const T* l = shared.strip + lane();
+    T x[kAtOnce];
+    T away[kAtOnce];
+    const auto fetch = [&](int col) {
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) {
+        const int here = col + n * step;
+        const bool there = here < p.cols;
+        x[n] = mine && there ? load_global(at(top, here)) : T{};
+        away[n] = leaves && there ? load_global(at(c0 + lane(), here)) : T{};
+#pragma unroll 8
+        for (int k = lane(); k < c0; k += 32)
+          shared.columns[k * kAtOnce + n] = there ? load_global(at(k, here)) : T{};
+      }
+    };
+    int col = inner + rank * kWarps + warp();
+    fetch(col);
+#pragma unroll 16
+    for (int k = warp(); k < inner; k += kWarps)
+      shared.strip[k * kWarpRows + lane()] = mine ? load_global(at(c0 + lane(), k)) : T{};
+    __syncthreads();
+    for (; col < p.cols; col += kAtOnce * step) {
+      __syncwarp();
+      // Products in the order of the columns of L.
+#pragma unroll 8
+      for (int k = 0; k < c0; ++k) {
+        const T factor = l[k * kWarpRows];
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n)
+          subtract_product(x[n], factor, shared.columns[k * kAtOnce + n]);
+      }
+#pragma unroll 8
+      for (int k = 0; k < kWide; ++k) {
+        const T factor = k < width ? l[(c0 + k) * kWarpRows] : T{};
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n) {
+          const T above = from_lane(x[n], k);
+          if (lane() > k) subtract_product(x[n], factor, above);
+        }
+      }
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) {
+        const int here = col + n * step;
+        if (here >= p.cols) continue;
+        if (mine) *at(c0 + lane(), here) = x[n];
+        if (leaves) *at(far, here) = away[n];
+      }
+      __syncwarp();
+      fetch(col + kAtOnce * step);
+    }
+  }
+  static __device__ __forceinline__ T from_lane(const T& x, int from) {
+    constexpr unsigned kAll = 0xffffffffU;
+    if constexpr (is_complex_v<T>)
+      return T(__shfl_sync(kAll, x.real(), from), __shfl_sync(kAll, x.imag(), from));
+    else
+      return __shfl_sync(kAll, x, from);
+  }
+
+  Candidate offered;   // if it is the best of the warp
+  unsigned best_rows;  // bit r for the row of r
+  bool is_best;
+  double reciprocal;
+  int top;  // row whose elements become those of row c0 + lane
+  int far;  // where those of row c0 + lane are now
 };
 
 template <class T, int kWide, int kRows, class Group>
@@ -412,18 +430,20 @@ struct Shapes {
 };
 
 template <class T, int kWide, int kRows, class Group>
-void launch(const CudaStream& stream, const Panel<T>& panel, int blocks) {
+void launch(const CudaStream& stream, Panel<T> panel, int blocks) {
+  panel.rows_each = (panel.rows + 32 * blocks - 1) / (32 * blocks) * 32;
   const auto kernel = run_panel<T, kWide, kRows, Group>;
-  const int bytes = Shared<T, kWide>::bytes(panel.cols);
+  const int bytes = PanelMemory<T, kWide>::bytes(panel.cols);
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    Shared<T, kWide>::bytes(static_cast<int>(kPanelColumns))),
+                                    PanelMemory<T, kWide>::bytes(static_cast<int>(kPanelColumns))),
                "cudaFuncSetAttribute");
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
   config.stream = stream.get();
-  cudaLaunchAttribute attribute{};
+  cudaLaunchAttribute attributes[2]{};
+  cudaLaunchAttribute& attribute = attributes[0];
   if constexpr (Group::kShared) {
     require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
                  "cudaFuncSetAttribute");
@@ -435,26 +455,31 @@ void launch(const CudaStream& stream, const Panel<T>& panel, int blocks) {
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
   }
-  config.attrs = &attribute;
+  config.attrs = attributes;
   config.numAttrs = 1;
+  if (panel.started != nullptr) {
+    attributes[1].id = cudaLaunchAttributeLaunchCompletionEvent;
+    attributes[1].val.launchCompletionEvent.event = panel.started;
+    attributes[1].val.launchCompletionEvent.flags = 0;
+    config.numAttrs = 2;
+  }
   require_cuda(cudaLaunchKernelEx(&config, kernel, panel), "the panel's launch");
   blas::require_launched("lu panel");
 }
 
-/// The least cluster that holds the rows: a power of two.
-int cluster_of(std::int64_t rows, int rows_each) {
-  int blocks = 1;
-  while (static_cast<std::int64_t>(blocks) * kThreads * rows_each < rows) blocks *= 2;
-  return blocks;
+/// More blocks than hold the rows, since they share the search of rows of U, too.
+int cluster_of(std::int64_t rows) {
+  if (rows <= kWarpRows) return 1;
+  return rows <= 4 * kThreads ? kClusterMost / 2 : kClusterMost;
 }
 
-constexpr std::int64_t kSlotsBytes =
-    2 * static_cast<std::int64_t>(kBlocksMost + 1) * kSlotBytesMost;
+constexpr std::int64_t kMessagesBytes =
+    2 * static_cast<std::int64_t>(kBlocksMost) * kMessageBytesMost;
 
 }  // namespace
 
 std::int64_t panel_scratch_bytes() {
-  return kSlotsBytes + kBlocksMost * static_cast<std::int64_t>(sizeof(int));
+  return kMessagesBytes + kBlocksMost * static_cast<std::int64_t>(sizeof(int));
 }
 
 template <class T>
@@ -465,32 +490,40 @@ std::int64_t rows_max() {
 
 template <class T>
 void factor_panel(const CudaStream& stream, MatrixView<T> a, std::int64_t* pivots,
-                  std::int64_t base, void* scratch, int number) {
+                  std::int64_t base, void* scratch, int number, cudaEvent_t started) {
   constexpr int kSize = static_cast<int>(sizeof(T));
   constexpr int kWide = Shapes<T>::kWideMost;
   constexpr int kRows = Shapes<T>::kRowsLeast;
   if (a.cols == 0 || a.rows == 0) return;
-  auto* slots = static_cast<unsigned char*>(scratch);
+  auto* messages = static_cast<unsigned char*>(scratch);
   constexpr int kEpochs = 1024;  // more than the barriers of a panel
   const Panel<T> panel{a.data,
                        a.ld,
                        static_cast<int>(a.rows),
                        static_cast<int>(a.cols),
+                       0,
                        pivots,
                        base,
-                       slots,
-                       reinterpret_cast<int*>(slots + kSlotsBytes),
-                       number * kEpochs};
+                       messages,
+                       reinterpret_cast<int*>(messages + kMessagesBytes),
+                       number * kEpochs,
+                       started};
   const int processors = std::min(multiprocessors(), kBlocksMost);
   const auto blocks_of = [&](int rows_each) {
     return static_cast<int>((a.rows + kThreads * rows_each - 1) / (kThreads * rows_each));
   };
-  if (a.rows <= std::int64_t{kClusterMost} * kThreads * kRows)
-    return launch<T, kWide, kRows, ClusterGroup>(stream, panel, cluster_of(a.rows, kRows));
+  const auto fits = [&](int rows_each) {
+    return a.rows <= std::int64_t{kClusterMost} * kThreads * rows_each;
+  };
+  const int blocks = cluster_of(a.rows);
+  if constexpr (kSize == 4) {
+    if (fits(kRows / 4)) return launch<T, kWide, kRows / 4, ClusterGroup>(stream, panel, blocks);
+  }
+  if (fits(kRows / 2)) return launch<T, kWide, kRows / 2, ClusterGroup>(stream, panel, blocks);
+  if (fits(kRows)) return launch<T, kWide, kRows, ClusterGroup>(stream, panel, blocks);
   if constexpr (kSize == 8 || kSize == 16) {
-    if (a.rows <= std::int64_t{kClusterMost} * kThreads * kRows * 2)
-      return launch<T, kWide / 2, kRows * 2, ClusterGroup>(stream, panel,
-                                                           cluster_of(a.rows, kRows * 2));
+    if (fits(kRows * 2))
+      return launch<T, kWide / 2, kRows * 2, ClusterGroup>(stream, panel, blocks);
   }
   if (constexpr int kHalfRows = kRows * 2; kWide > 8 && blocks_of(kHalfRows) <= processors)
     return launch<T, kWide / 2, kHalfRows, GridGroup>(stream, panel, blocks_of(kHalfRows));
@@ -505,7 +538,7 @@ void factor_panel(const CudaStream& stream, MatrixView<T> a, std::int64_t* pivot
 #define STRATA_INSTANTIATE(T)                                                                  \
   template std::int64_t rows_max<T>();                                                         \
   template void factor_panel<T>(const CudaStream&, MatrixView<T>, std::int64_t*, std::int64_t, \
-                                void*, int);
+                                void*, int, cudaEvent_t);
 STRATA_INSTANTIATE(double)
 STRATA_INSTANTIATE(float)
 STRATA_INSTANTIATE(std::complex<double>)

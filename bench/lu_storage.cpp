@@ -1,0 +1,132 @@
+// See lu_storage.hpp.
+
+#include "bench/lu_storage.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "base/check.hpp"
+#include "base/elapsed_time.hpp"
+#include "base/index.hpp"
+#include "base/random.hpp"
+#include "base/work_crew.hpp"
+#include "strata/calibrate.hpp"
+#include "strata/detect.hpp"
+
+namespace strata::bench {
+namespace {
+
+/// The folders of a run, gone with it.
+class Folders {
+ public:
+  explicit Folders(const std::vector<std::string>& directories) {
+    for (const std::string& directory : directories)
+      paths.push_back(directory + "/strata-bench-lu");
+  }
+  Folders(const Folders&) = delete;
+  Folders& operator=(const Folders&) = delete;
+  ~Folders() { remove(); }
+  void remove() {
+    std::error_code error;
+    for (const std::string& path : paths) std::filesystem::remove_all(path, error);
+  }
+  std::vector<std::string> paths;
+};
+
+MatrixSource<double> uniform_matrix(std::int64_t n, std::uint64_t seed) {
+  const auto crew = std::make_shared<WorkCrew>(
+      static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1);
+  return {n, false, [=](std::int64_t first, std::int64_t count, double* to) {
+            crew->share(count, [&](std::int64_t c) {
+              const auto column = static_cast<std::uint64_t>((first + c) * n);
+              for (std::int64_t i = 0; i < n; ++i)
+                to[c * n + i] = random_uniform(seed, column + static_cast<std::uint64_t>(i)) - 0.5;
+            });
+          }};
+}
+
+/// max |A·x − b| and HPL's residual.
+void set_residuals(const MatrixSource<double>& a, const std::vector<double>& x,
+                   const std::vector<double>& b, LuStorageRow& row) {
+  const std::int64_t n = a.n;
+  const std::int64_t columns = std::clamp<std::int64_t>(
+      (std::int64_t{8} << 20) / std::max<std::int64_t>(n, 1), 1, std::max<std::int64_t>(n, 1));
+  std::vector<double> slab(at(n * columns));
+  std::vector<double> r(b);
+  std::vector<double> sums(at(n));
+  for (std::int64_t first = 0; first < n; first += columns) {
+    const std::int64_t count = std::min(columns, n - first);
+    a.fill(first, count, slab.data());
+    for (std::int64_t c = 0; c < count; ++c) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        r[at(i)] -= slab[at(c * n + i)] * x[at(first + c)];
+        sums[at(i)] += std::abs(slab[at(c * n + i)]);
+      }
+    }
+  }
+  double norm_x = 0;
+  double norm_b = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!(std::abs(r[at(i)]) <= row.largest_residual)) row.largest_residual = std::abs(r[at(i)]);
+    norm_x = std::max(norm_x, std::abs(x[at(i)]));
+    norm_b = std::max(norm_b, std::abs(b[at(i)]));
+  }
+  const double norm_a = n == 0 ? 0 : *std::max_element(sums.begin(), sums.end());
+  row.hpl_residual = row.largest_residual / (0x1p-53 * (norm_a * norm_x + norm_b) *
+                                             static_cast<double>(std::max<std::int64_t>(n, 1)));
+}
+
+LuStorageRow run_one(std::int64_t n, const LuBench& bench, Options options) {
+  Folders folders(options.storage.directories);
+  options.storage.directories = folders.paths;
+  LuStorageRow row;
+  row.n = n;
+  const StorageModel rates = calibrate_storage(folders.paths);
+  folders.remove();
+  row.read_rate = rates.read.bytes_per_second;
+  row.write_rate = rates.write.bytes_per_second;
+  if (!options.rates) {
+    Machine machine = detect_machine(options.devices, options.device_memory_bytes);
+    machine.storage = rates;
+    options.rates = machine;
+  }
+  const MatrixSource<double> a = uniform_matrix(n, bench.seed);
+  const auto start = std::chrono::steady_clock::now();
+  GeneralFactor factor = factor_general(a, Element::fp64, options);
+  row.total_seconds = seconds_since(start);
+  row.run = factor.report();
+  row.growth = factor.info().growth;
+  row.how = factor.stored().how;
+  const Traffic& planned = row.run.planned_traffic;
+  // Panels are made, not read, the first time.
+  const std::int64_t read = planned.storage_read_bytes - n * n * bytes_of(Element::fp64);
+  row.bound_seconds = std::max(static_cast<double>(read) / row.read_rate,
+                               static_cast<double>(planned.storage_write_bytes) / row.write_rate);
+  std::vector<double> b(at(n));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_uniform(bench.seed + 1, i) - 0.5;
+  std::vector<double> x(b);
+  const auto solve = std::chrono::steady_clock::now();
+  const std::int64_t ld = std::max<std::int64_t>(n, 1);
+  (void)factor.solve(MatrixView<const double>{b.data(), n, 1, ld},
+                     MatrixView<double>{x.data(), n, 1, ld});
+  row.solve_seconds = seconds_since(solve);
+  set_residuals(a, x, b, row);
+  return row;
+}
+
+}  // namespace
+
+std::vector<LuStorageRow> run_lu_storage(const LuBench& bench, const Options& options) {
+  require(bench.precision == Element::fp64 && bench.peer.empty(), ErrorKind::misuse, "bench",
+          "--storage is of fp64, without a peer");
+  std::vector<LuStorageRow> rows;
+  for (const std::int64_t n : bench.sizes) rows.push_back(run_one(n, bench, options));
+  return rows;
+}
+
+}  // namespace strata::bench
