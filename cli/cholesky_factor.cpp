@@ -86,7 +86,7 @@ void print_log_determinant(double value, double error) {
 int report_factored(const MatrixFile& file, CholeskyFactor factor, const SolveResult& known,
                     const CholeskyFactorArguments& arguments, Json object,
                     const CommonOptions& common) {
-  const StoredTileCount stored = factor.stored();
+  const StoredParts stored = factor.stored();
   const double condition = known.certificate.scaled_condition;
   const bool singular = numerically_singular(condition, factor.precision());
   object["log_determinant_error"] = number(known.log_determinant_error);
@@ -109,7 +109,7 @@ int report_factored(const MatrixFile& file, CholeskyFactor factor, const SolveRe
     print_log_determinant(factor.info().log_determinant, known.log_determinant_error);
     if (stored.found > 0)
       fmt::print("  found             {} of {} tiles, from a run before\n", stored.found,
-                 stored.tiles);
+                 stored.count);
     fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n", run.seconds,
                run.seconds > 0 ? run.flops / run.seconds / 1e9 : 0);
     print_traffic(run);
@@ -230,7 +230,7 @@ int run_cholesky_factor(const CholeskyFactorArguments& arguments, const CommonOp
         check_interrupt();
         CholeskyFactor factor =
             cholesky(a, arguments.precision == "fp32" ? Element::fp32 : Element::fp64, options);
-        const StoredTileCount stored = factor.stored();
+        const StoredParts stored = factor.stored();
         Json directories = Json::array();
         for (const std::string& directory : options.storage.directories)
           directories.push_back(directory);
@@ -239,7 +239,7 @@ int run_cholesky_factor(const CholeskyFactorArguments& arguments, const CommonOp
         object["precision"] = to_string(factor.precision());
         object["factor"] = to_json(factor.info());
         object["storage"] = {{"directories", directories},
-                             {"tiles", stored.tiles},
+                             {"tiles", stored.count},
                              {"found", stored.found},
                              {"how", stored.how}};
         if (!factor.info().ok) return report_failed_factor(common, factor.info(), object);

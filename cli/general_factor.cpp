@@ -96,20 +96,21 @@ MatrixSource<W> source_in(const MatrixInFile& matrix) {
     return source_of(matrix);
 }
 
-Json json_of_storage(const StoredCount& stored, const Options& options) {
+Json json_of_storage(const GeneralFactor& factor, const Options& options) {
   Json directories = Json::array();
   for (const std::string& directory : options.storage.directories) directories.push_back(directory);
+  const StoredParts stored = factor.stored();
   return {{"directories", directories},
-          {"panels", stored.panels},
+          {"panels", stored.count},
           {"found", stored.found},
-          {"transposed", stored.transposed},  // then zero_pivot and not_finite count rows of A
+          {"transposed", factor.by_rows()},  // then zero_pivot and not_finite count rows of A
           {"how", stored.how}};
 }
 
-void print_found(const StoredCount& stored) {
+void print_found(const StoredParts& stored) {
   if (stored.found > 0)
     fmt::print("  found             {} of {} panels, from a run before\n", stored.found,
-               stored.panels);
+               stored.count);
 }
 
 ReportData report_of(const GeneralFactor& factor, const std::string& path) {
@@ -135,11 +136,10 @@ int factor_matrix(const Matrix& a, const std::string& path, const Options& optio
   object["why"] = arguments.why;
   object["precision"] = to_string(factor.precision());
   object["factor"] = json_of_outcome(info, is_complex_v<W>);
-  if (factor.stored().panels > 0) object["storage"] = json_of_storage(factor.stored(), options);
+  if (factor.stored().count > 0) object["storage"] = json_of_storage(factor, options);
   if (!info.ok)
     return report_failure(
-        common,
-        "factor: " + why_no_factor(info, path, factor.precision(), factor.stored().transposed),
+        common, "factor: " + why_no_factor(info, path, factor.precision(), factor.by_rows()),
         object);
   // What is known of any solution: of none.
   const DenseMatrix<W> none{{}, factor.n(), 0};
@@ -284,13 +284,8 @@ int run_general_factor(const MatrixFile& file, const GeneralFactorArguments& arg
 }
 
 int run_factor_status(const std::string& directory, const CommonOptions& common) {
-  FactorProgress progress;  // of tiles as of panels
-  const std::optional<CholeskyProgress> by_cholesky = cholesky_progress(directory);
-  if (by_cholesky)
-    progress = {by_cholesky->about, by_cholesky->tiles, by_cholesky->done, by_cholesky->work_share,
-                by_cholesky->seconds};
-  else
-    progress = general_factor_progress(directory);
+  const std::optional<FactorProgress> by_cholesky = cholesky_progress(directory);
+  const FactorProgress progress = by_cholesky ? *by_cholesky : general_factor_progress(directory);
   const char* parts = by_cholesky ? "tiles" : "panels";
   const bool whole =
       by_cholesky ? CholeskyFactor::is_at(directory) : GeneralFactor::is_at(directory);
@@ -298,7 +293,7 @@ int run_factor_status(const std::string& directory, const CommonOptions& common)
   const double left = share > 0 ? progress.seconds * (1 - share) / share : 0;
   if (common.json) {
     fmt::print("{}\n", Json{{"about", progress.about},
-                            {parts, progress.panels},
+                            {parts, progress.count},
                             {"done", progress.done},
                             {"whole", whole},
                             {"work_share", number(share)},
@@ -308,13 +303,13 @@ int run_factor_status(const std::string& directory, const CommonOptions& common)
     return 0;
   }
   fmt::print("{}\n", progress.about);
-  fmt::print("  {:17} {} of {}, {:.1f} % of the work\n", parts, progress.done, progress.panels,
+  fmt::print("  {:17} {} of {}, {:.1f} % of the work\n", parts, progress.done, progress.count,
              100 * share);
-  if (progress.done < progress.panels && share > 0)
+  if (progress.done < progress.count && share > 0)
     fmt::print(
         "  time left         about {:.3g} s, as fast as in the {:.3g} s until the last of them\n",
         left, progress.seconds);
-  if (progress.done < progress.panels)
+  if (progress.done < progress.count)
     fmt::print("a run that was interrupted goes on with the command that it had, and --resume\n");
   else if (!whole)
     fmt::print(
@@ -372,7 +367,7 @@ int run_saved_solve(const SavedSolve& system, const CommonOptions& common) {
       require(system.triangle.empty(), ErrorKind::misuse, "options",
               "--triangle: a file called .raw is read as it is");
       in_file = raw_matrix_of(factor, system.matrix);
-    } else if (factor.stored().panels > 0 && system.triangle.empty()) {
+    } else if (factor.stored().count > 0 && system.triangle.empty()) {
       in_file = matrix_in_file(system.matrix);
     }
     if (in_file) {

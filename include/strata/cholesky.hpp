@@ -65,12 +65,22 @@ struct [[nodiscard]] Certificate {
 /// it counts as no solution.
 [[nodiscard]] double solution_error_wanted(Element precision) noexcept;
 
-/// What is known of a factor in storage beside its numbers: its tiles, how many of them a run that
-/// did not end had left, and how files are read and written: "io_uring, O_DIRECT".
-struct StoredTileCount {
-  std::int64_t tiles = 0;  ///< 0: it is in host memory
+/// What is known of a factor in storage beside its numbers: its parts, which are tiles of Cholesky
+/// or panels of LU, how many of them a run that did not end had left, and how files are read and
+/// written: "io_uring, O_DIRECT".
+struct StoredParts {
+  std::int64_t count = 0;  ///< 0: it is in host memory
   std::int64_t found = 0;
   std::string how{};
+};
+
+/// How much is durable of a factor in storage that may still be in the making.
+struct FactorProgress {
+  std::string about;       ///< "Cholesky of order 16384 in fp64, tiles of order 512"
+  std::int64_t count = 0;  ///< tiles of Cholesky, panels of LU
+  std::int64_t done = 0;   ///< those of them that are durable
+  double work_share = 0;   ///< of the floating-point operations of all
+  double seconds = 0;      ///< from when its directory was made until the last tile or panel
 };
 
 /// A Cholesky factor A = L·Lᵀ in packed tiles in host memory or in storage. A may be of any range:
@@ -94,7 +104,7 @@ class CholeskyFactor {
   /// What the factorization did: times, traffic, memory.
   [[nodiscard]] const RunReport& report() const noexcept;
   [[nodiscard]] Element precision() const noexcept;
-  [[nodiscard]] StoredTileCount stored() const;
+  [[nodiscard]] StoredParts stored() const;
   /// As the last solve() with A certified them; save() keeps them. NaN: there was none.
   [[nodiscard]] double scaled_condition() const noexcept;
   [[nodiscard]] double log_determinant_error() const noexcept;
@@ -152,17 +162,9 @@ class CholeskyFactor {
 /// read-only. Throws Error{storage} unless it is a factor, and whole.
 [[nodiscard]] CholeskyFactor open_cholesky(const Options& options);
 
-/// How much is durable of a factor in storage that may still be in the making.
-struct CholeskyProgress {
-  std::string about;  ///< "Cholesky of order 16384 in fp64, tiles of order 512"
-  std::int64_t tiles = 0;
-  std::int64_t done = 0;
-  double work_share = 0;  ///< of the floating-point operations of all
-  double seconds = 0;     ///< from when its directory was made until the last tile
-};
 /// What the journal of a directory of storage, the first one, says; it may be in use; nothing: no
 /// such factor is in it. Throws Error{storage} where it cannot be read.
-[[nodiscard]] std::optional<CholeskyProgress> cholesky_progress(const std::string& directory);
+[[nodiscard]] std::optional<FactorProgress> cholesky_progress(const std::string& directory);
 
 /// What `solve` hands back beside x.
 struct SolveResult {

@@ -204,16 +204,6 @@ struct MatrixInFile {
 [[nodiscard]] MatrixSource<double> source_of(const MatrixInFile& matrix);
 [[nodiscard]] MatrixSource<std::complex<double>> complex_source_of(const MatrixInFile& matrix);
 
-/// What is known of a factor in storage beside its numbers: its panels, how many of them a run that
-/// did not end had left, and how files are read and written: "io_uring, O_DIRECT".
-struct StoredCount {
-  std::int64_t panels = 0;  ///< 0: it is in host memory
-  std::int64_t found = 0;
-  std::string how{};
-  /// The transpose was factored: columns that LuInfo names are rows of A.
-  bool transposed = false;
-};
-
 /// L·U of a matrix in fp64 or complex128, or of one that was narrowed to fp32 or complex64, to be
 /// kept in a file and to solve with later. Rows and columns are scaled by powers of two before they
 /// are rounded and factored, so it serves any range; solutions are in fp64. With Options::storage
@@ -241,8 +231,9 @@ class GeneralFactor {
   /// As the last solve() with A certified them; files keep them. NaN: there was none.
   [[nodiscard]] double scaled_condition() const noexcept;
   [[nodiscard]] double log_determinant_error() const noexcept;
-  [[nodiscard]] StoredCount stored() const;
-  /// Whether A was given by rows (MatrixSource::by_rows): the transpose is factored then.
+  [[nodiscard]] StoredParts stored() const;
+  /// Whether A was given by rows (MatrixSource::by_rows): the transpose is factored then, and
+  /// columns that LuInfo names are rows of A.
   [[nodiscard]] bool by_rows() const noexcept;
   /// Writes the file "factor" in a directory, which is made if need be; whole or absent. It says
   /// where a factor in storage rests. Throws Error{misuse} if there is no factor to solve
@@ -276,14 +267,6 @@ class GeneralFactor {
   std::unique_ptr<State> state_;
 };
 
-/// How far a factor in storage is that may still be in the making.
-struct FactorProgress {
-  std::string about;  ///< "LU of order 16384 in fp64, panels of 128 columns"
-  std::int64_t panels = 0;
-  std::int64_t done = 0;  ///< that are durable
-  double work_share = 0;  ///< of the floating-point operations of all
-  double seconds = 0;     ///< from when its directory was made until the last panel
-};
 /// What the journal of a directory of storage, the first one, says; it may be in use. Throws
 /// Error{storage} if it holds no such factor.
 [[nodiscard]] FactorProgress general_factor_progress(const std::string& directory);
@@ -298,7 +281,7 @@ struct FactorProgress {
                                            const Options& options = {});
 /// The same of a matrix that is never whole in memory. It is read three times: for its scales, to
 /// tell it from others, and for its factors. Where it comes by rows it is read once more for its
-/// scales, and its transpose is factored (StoredCount::transposed); where its rows or columns are
+/// scales, and its transpose is factored (GeneralFactor::by_rows()); where its rows or columns are
 /// far apart, up to 26 times more for its scales.
 [[nodiscard]] GeneralFactor factor_general(const MatrixSource<double>& a,
                                            Element precision = Element::fp64,

@@ -34,7 +34,7 @@ double CholeskyFactor::scaled_condition() const noexcept { return state_->scaled
 double CholeskyFactor::log_determinant_error() const noexcept {
   return state_->log_determinant_error;
 }
-StoredTileCount CholeskyFactor::stored() const { return state_->tiles.stored_count(); }
+StoredParts CholeskyFactor::stored() const { return state_->tiles.stored_count(); }
 
 namespace {
 

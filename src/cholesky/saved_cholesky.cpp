@@ -87,16 +87,16 @@ CholeskyFactor CholeskyFactor::open(const std::string& directory, const Options&
   return factor;
 }
 
-std::optional<CholeskyProgress> cholesky_progress(const std::string& directory) {
+std::optional<FactorProgress> cholesky_progress(const std::string& directory) {
   StorageChoice storage;
   storage.directories = {directory};
   if (!FileStore::is_at(directory) || !StoredTiles::tells_of(FileStore::about(directory)))
     return std::nullopt;
   const CholeskyProblem problem = StoredTiles::at(storage).problem;
-  CholeskyProgress progress;
+  FactorProgress progress;
   progress.about = FileStore::about(directory);
   const std::int64_t rows = (problem.n + problem.tile - 1) / problem.tile;
-  progress.tiles = rows * (rows + 1) / 2;
+  progress.count = rows * (rows + 1) / 2;
   const FileStore::Recorded recorded = FileStore::recorded(directory);
   progress.seconds = recorded.seconds;
   const auto order_of = [&](std::int64_t k) {
@@ -115,7 +115,7 @@ std::optional<CholeskyProgress> cholesky_progress(const std::string& directory) 
   progress.done = std::ssize(tiles);
   const auto n = static_cast<double>(problem.n);
   progress.work_share =
-      progress.done == progress.tiles ? 1 : std::min(progress.work_share / (n * n * n / 3), 1.0);
+      progress.done == progress.count ? 1 : std::min(progress.work_share / (n * n * n / 3), 1.0);
   return progress;
 }
 

@@ -278,7 +278,7 @@ void TileFactor::adopt_stored() {
   factored_ = info_.ok;
 }
 
-StoredTileCount TileFactor::stored_count() const {
+StoredParts TileFactor::stored_count() const {
   if (stored_ == nullptr) return {};
   return {stored_->tiles(), stored_->tiles_done(), stored_->how()};
 }

@@ -85,8 +85,8 @@ class TileFactor {
 
   /// Takes what rests in storage. Throws Error{storage} unless it is whole.
   void adopt_stored();
-  /// Where it rests in storage, as StoredTileCount has it.
-  [[nodiscard]] StoredTileCount stored_count() const;
+  /// Where it rests in storage, as StoredParts has it.
+  [[nodiscard]] StoredParts stored_count() const;
   /// Tiles that a run before had left in storage.
   [[nodiscard]] std::int64_t stored_tiles_done() const noexcept {
     return stored_ == nullptr ? 0 : stored_->tiles_done();

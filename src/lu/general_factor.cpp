@@ -194,13 +194,13 @@ bool GeneralFactor::by_rows() const noexcept {
   return std::visit([](const auto& factor) { return factor.header().transposed; }, state_->factor);
 }
 
-StoredCount GeneralFactor::stored() const {
+StoredParts GeneralFactor::stored() const {
   return std::visit([](const auto& factor) { return factor.stored(); }, state_->factor);
 }
 
 void GeneralFactor::save(const std::string& directory) const {
   require_usable(info());
-  const bool in_storage = stored().panels > 0;
+  const bool in_storage = stored().count > 0;
   PendingDirectory place(directory, kGeneralFactorFormat.where);
   ChecksumWriter writer(directory + "/factor",
                         in_storage ? kStoredFactorFormat : kGeneralFactorFormat);

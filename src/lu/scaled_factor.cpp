@@ -194,9 +194,9 @@ ScaledFactor<N, W>::ScaledFactor(SavedFactor header, const StoredPlace& place,
 }
 
 template <class N, class W>
-StoredCount ScaledFactor<N, W>::stored() const {
+StoredParts ScaledFactor<N, W>::stored() const {
   if (!in_storage()) return {};
-  return {panels_.count(), panels_.found(), panels_.how(), header_.transposed};
+  return {panels_.count(), panels_.found(), panels_.how()};
 }
 
 template <class N, class W>

@@ -58,7 +58,7 @@ class ScaledFactor {
   [[nodiscard]] bool in_storage() const noexcept { return panels_.in_storage(); }
   /// Where it rests in storage, but for the directories; panels that were found, and of how many.
   [[nodiscard]] StoredPlace place() const { return {known_.matrix, {}}; }
-  [[nodiscard]] StoredCount stored() const;
+  [[nodiscard]] StoredParts stored() const;
   [[nodiscard]] const SavedFactor& header() const noexcept { return header_; }
   void note(double scaled_condition, double log_determinant_error) {
     header_.scaled_condition = scaled_condition;

@@ -86,7 +86,7 @@ FactorProgress StoredPanels::progress_at(const std::string& directory) {
   require(panel > 0, ErrorKind::storage, "storage", "{}: there are no blocks in it", directory);
   progress.about = FileStore::about(directory);
   const std::int64_t n = FileStore::number_behind("order ", progress.about);
-  progress.panels = (n + panel - 1) / panel;
+  progress.count = (n + panel - 1) / panel;
   const FileStore::Recorded recorded = FileStore::recorded(directory);
   progress.seconds = recorded.seconds;
   std::set<std::int64_t> panels;  // one whose pivots were lost is written, and recorded, again
@@ -102,7 +102,7 @@ FactorProgress StoredPanels::progress_at(const std::string& directory) {
   const double all =
       static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) * 2 / 3;
   progress.work_share =
-      progress.done == progress.panels ? 1 : std::min(progress.work_share / all, 1.0);
+      progress.done == progress.count ? 1 : std::min(progress.work_share / all, 1.0);
   return progress;
 }
 

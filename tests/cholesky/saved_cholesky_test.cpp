@@ -123,7 +123,7 @@ void expect_bits_of_memory_for(std::int64_t n, int exponent) {
   {
     CholeskyFactor factor = cholesky(a.view(), parts, files);
     EXPECT_EQ(factor.precision(), element_of<T>);
-    EXPECT_GT(factor.stored().tiles, 0);
+    EXPECT_GT(factor.stored().count, 0);
     EXPECT_TRUE(std::isnan(factor.scaled_condition()));
     x = nothing;
     const SolveResult certified = solve(factor, a.view(), b.view(), x.view());
@@ -289,16 +289,16 @@ TEST(SavedCholesky, SaysHowFarItIs) {
   }
   options.progress = nullptr;
   (void)cholesky(a.view(), options);
-  const std::optional<CholeskyProgress> progress = cholesky_progress(directory);
+  const std::optional<FactorProgress> progress = cholesky_progress(directory);
   ASSERT_TRUE(progress.has_value());
-  EXPECT_EQ(progress->tiles, 45);
+  EXPECT_EQ(progress->count, 45);
   EXPECT_EQ(progress->done, 45);
   EXPECT_EQ(progress->work_share, 1);
   EXPECT_NE(progress->about.find("Cholesky of order 100"), std::string::npos);
   // As a run would have left it that was killed: a record that was cut off.
   const std::string journal = directory + "/journal";
   std::filesystem::resize_file(journal, std::filesystem::file_size(journal) - 5);
-  const CholeskyProgress before = cholesky_progress(directory).value();
+  const FactorProgress before = cholesky_progress(directory).value();
   EXPECT_LT(before.done, 45);
   EXPECT_GT(before.work_share, 0);
   EXPECT_LT(before.work_share, 1);

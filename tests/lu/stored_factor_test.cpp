@@ -369,7 +369,7 @@ TEST(StoredFactor, IsOpenedLaterAndElsewhere) {
     options.storage.directories = {directory, folder.path("other")};
     {
       const GeneralFactor factor = factor_general(a.view(), precision, options);
-      EXPECT_EQ(factor.stored().panels, 10);
+      EXPECT_EQ(factor.stored().count, 10);
       EXPECT_EQ(factor.stored().found, 0);
       EXPECT_FALSE(factor.stored().how.empty());
       factor.save(directory);

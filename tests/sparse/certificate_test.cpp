@@ -313,7 +313,8 @@ TEST(SparseCertificate, SolutionsInWideUnitsAreRefined) {
 /// What corrections shrink by says nothing of directions that the factor does not have.
 TEST_P(SparseCertificateOf, NothingIsSaidBeyondTheFactor) {
   int unknown = 0;
-  for (std::int64_t n = 8; n <= 48; n += test::kSanitized ? 5 : 1) {
+  // At which order a factor is there and knows nothing depends on how the BLAS sums: all of them.
+  for (std::int64_t n = 8; n <= 48; ++n) {
     const test::Symmetric full = test::moler(n);
     const Told told = told_of(full, test::row_sums(full), GetParam());
     if (!told.certificate.factor.ok) continue;
