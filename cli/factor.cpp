@@ -109,7 +109,7 @@ std::optional<int> factor_by_lu(const FactorVerbArguments& a, const CommonOption
       *file, {a.output, a.factor.triangle, a.factor.precision, *why, a.storage, a.resume}, common);
 }
 
-int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
+int factor(const FactorVerbArguments& a, const CommonOptions& common) {
   if (a.status) {
     require(a.output.empty(), ErrorKind::misuse, "options",
             "--status takes the directory of a factor, and nothing else");
@@ -165,6 +165,19 @@ int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
   });
   if (!quality.singular) return status;
   return report_singular(quality.scaled_condition, f.factor.precision(), true);
+}
+
+int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
+  try {
+    return factor(a, common);
+  } catch (const Error& error) {
+    const std::vector<std::string> given = storage_directories(a.storage);
+    const std::string& first = given.empty() ? a.output : given.front();
+    if (error.kind() != ErrorKind::cancelled || !fs::exists(first + "/storage")) throw;
+    fail(ErrorKind::cancelled, "factor",
+         "{}: what is durable is kept, and the same command with --resume goes on from there",
+         error.what());
+  }
 }
 
 }  // namespace

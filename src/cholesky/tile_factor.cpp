@@ -158,6 +158,10 @@ void TileFactor::rest_in_storage(const StoredMatrix& matrix) {
   const std::int64_t tile =
       problem_.durable && storage.resume ? StoredTiles::at(storage).problem.tile : 0;
   if (tile == 0) return;
+  const bool same = options_.tile == 0 || options_.tile == tile;
+  require(same || storage.to_read, ErrorKind::misuse, "storage",
+          "{}: the tiles there have the order {}: a run that goes on with them cannot have {}",
+          storage.directories[0], tile, options_.tile);
   options_.tile = problem_.tile = tile;
   stored_ = std::make_unique<StoredTiles>(problem_, storage, matrix);
   problem_.done = stored_->done();

@@ -11,6 +11,7 @@
 #include "kernels/covariance/covariance_times.hpp"
 #include "kernels/dense/column_squares.hpp"
 #include "kernels/dense/convert.hpp"
+#include "kernels/dense/copy_rows.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/laset.hpp"
@@ -61,6 +62,7 @@ void add_lu(KernelTable& table) {
   table.set(getrf, kGetrfElements<T>, attempt<getrf_cuda<T>>);
   table.set(lu_update, kLuUpdateElements<T>, attempt<lu_update_cuda<T>>);
   table.set(lu_back, Elements(2, element_of<T>), attempt<lu_back_cuda<T>>);
+  table.set(copy_rows, Elements(2, element_of<T>), attempt<copy_rows_cuda<T>>);
 }
 
 void add_mixed(KernelTable& table) {

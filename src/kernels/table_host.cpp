@@ -7,6 +7,7 @@
 #include "kernels/covariance/covariance_times.hpp"
 #include "kernels/dense/column_squares.hpp"
 #include "kernels/dense/convert.hpp"
+#include "kernels/dense/copy_rows.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/laset.hpp"
@@ -44,6 +45,7 @@ void add_dense(KernelTable& table) {
   table.set(getrf, kGetrfElements<T>, getrf_host<T>);
   table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
   table.set(lu_back, Elements(2, element), lu_back_host<T>);
+  table.set(copy_rows, Elements(2, element), copy_rows_host<T>);
 }
 
 template <class T>

@@ -48,6 +48,10 @@ LuPanels::LuPanels(LuProblem problem, const Options& options, std::uint64_t matr
     problem_.devices = static_cast<int>(session_.machine().devices.size());
     if (options.storage.resume) problem_.panel = StoredPanels::panel_at(options.storage);
     if (options.storage.resume && problem_.panel > 0) {
+      const bool same = options.tile == 0 || options.tile == problem_.panel;
+      require(same || options.storage.to_read, ErrorKind::misuse, "storage",
+              "{}: the panels there have {} columns: a run that goes on with them cannot have {}",
+              options.storage.directories[0], problem_.panel, options.tile);
       options_.tile = problem_.panel;
       stored_ = std::make_unique<StoredPanels>(problem_, options.storage, matrix);
       problem_.done = stored_->done();
@@ -80,7 +84,7 @@ RunReport LuPanels::take_report() {
 }
 
 bool LuPanels::has_status(std::int64_t panel) const {
-  return stored_ ? stored_->is_last(kPanelStatusFamily, panel) : statuses_->written(panel);
+  return stored_ ? stored_->has_status(panel) : statuses_->written(panel);
 }
 
 PanelStatus LuPanels::status_of(std::int64_t panel) const {
@@ -90,13 +94,7 @@ PanelStatus LuPanels::status_of(std::int64_t panel) const {
 
 const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   if (stored_) {
-    stored_->set_source(std::move(source));
-    JoinedStore store(blocks(), {{&stored_->store(), kPanelFamily},
-                                 {&stored_->store(), kPivotsFamily},
-                                 {&stored_->store(), kPanelStatusFamily}});
-    run_factorization(store);
-    stored_->flush();
-    stored_->set_source(nullptr);
+    factor_in_storage(std::move(source));
   } else {
     panels_->reset(std::move(source));
     std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count(), PanelStatus{});
@@ -107,6 +105,15 @@ const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   }
   info_ = info_of(largest);
   return info_;
+}
+
+void LuPanels::factor_in_storage(BlockSource source) {
+  // More is written where panels leave host memory before they are factored.
+  const std::int64_t written = session_.adopted().plan->totals().traffic.storage_write_bytes;
+  JoinedStore store =
+      stored_->factorization(blocks(), std::move(source), written > stored_->bytes_to_write());
+  run_factorization(store);
+  stored_->flush();
 }
 
 void LuPanels::run_factorization(BlockStore& store) {
@@ -163,12 +170,26 @@ void LuPanels::read_diagonal() {
 }
 
 template <class T>
-MatrixView<const T> LuPanels::panel_at_home(std::int64_t p) const {
+MatrixView<const T> LuPanels::lower_at_home(std::int64_t p) const {
   const BlockId id{kPanelFamily, 0, p};
   const BlockExtent x = blocks().extent(id);
-  if (stored_) panel_ = stored_->panel(p);
-  const std::byte* data = stored_ ? panel_.data() : panels_->data() + blocks().byte_offset(id);
-  return {reinterpret_cast<const T*>(data), x.rows, x.cols, std::max<std::int64_t>(x.rows, 1)};
+  const std::int64_t rows = x.rows - x.col;
+  if (stored_) {
+    rows_ = stored_->triangle(true, p);
+    return {reinterpret_cast<const T*>(rows_.data()), rows, x.cols, rows};
+  }
+  const std::byte* data = panels_->data() + blocks().byte_offset(id);
+  return {reinterpret_cast<const T*>(data) + x.col, rows, x.cols, x.rows};
+}
+
+template <class T>
+MatrixView<const T> LuPanels::upper_at_home(std::int64_t p) const {
+  const BlockId id{kPanelFamily, 0, p};
+  const BlockExtent x = blocks().extent(id);
+  const std::int64_t rows = x.col + x.cols;
+  if (stored_) rows_ = stored_->triangle(false, p);
+  const std::byte* data = stored_ ? rows_.data() : panels_->data() + blocks().byte_offset(id);
+  return {reinterpret_cast<const T*>(data), rows, x.cols, stored_ ? rows : x.rows};
 }
 
 const std::int64_t* LuPanels::exchanges_at_home(std::int64_t p) const {
@@ -182,9 +203,9 @@ std::vector<T> LuPanels::diagonal_of(std::int64_t p) const {
     const T* all = reinterpret_cast<const T*>(diagonal_.data());
     return {all + first, all + std::min(first + problem_.panel, problem_.n)};
   }
-  const MatrixView<const T> panel = panel_at_home<T>(p);
+  const MatrixView<const T> upper = upper_at_home<T>(p);
   std::vector<T> diagonal;
-  for (std::int64_t j = 0; j < panel.cols; ++j) diagonal.push_back(panel(first + j, j));
+  for (std::int64_t j = 0; j < upper.cols; ++j) diagonal.push_back(upper(first + j, j));
   return diagonal;
 }
 
@@ -194,7 +215,7 @@ Determinant LuPanels::determinant_of() const {
   W product{1};
   std::int64_t exponent = 0;
   int sign = 1;
-  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+  for (std::int64_t p = 0; p < count(); ++p) {
     const std::vector<T> diagonal = diagonal_of<T>(p);
     const std::int64_t* exchanged = exchanges_at_home(p);
     for (std::int64_t j = 0; j < std::ssize(diagonal); ++j) {
@@ -245,7 +266,7 @@ void LuPanels::adopt_stored(const LuInfo& info) {
 }
 
 void LuPanels::adopt(const LuInfo& info) {
-  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+  for (std::int64_t p = 0; p < count(); ++p) {
     panels_->mark_written(p);
     pivots_->mark_written(p);
   }
@@ -288,17 +309,20 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
                     .floor_bytes = floor_of_solve(of_solve),
                     .host_bytes = factor.host_bytes,
                     .in_core = factor.in_core};
-  wanted.homes.families.assign(3, {.pinning = HostPinning::never, .from_source = true});
+  wanted.homes.families.assign(at(of_solve.families()),
+                               {.pinning = HostPinning::never, .from_source = true});
   wanted.homes.families[kPanelFamily] = {.pinning = options_.host_pinning,
                                          .from_source = false,
                                          .pinned_bytes = pinner_ ? pinner_->pinned_bytes() : 0};
-  MemoryStore memory(of_solve,
-                     {panels_, pivots_,
-                      std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
-                                                     source_of_view<T>(b.data, b.ld, false))});
-  BlockStore& factors = stored_ ? stored_->store() : static_cast<BlockStore&>(memory);
-  JoinedStore store(
-      of_solve, {{&factors, kPanelFamily}, {&factors, kPivotsFamily}, {&memory, kRightSideFamily}});
+  auto right_sides = std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
+                                                    source_of_view<T>(b.data, b.ld, false));
+  std::vector<std::shared_ptr<FamilyMemory>> memories{panels_, pivots_, std::move(right_sides)};
+  memories.resize(at(of_solve.families()));
+  MemoryStore memory(of_solve, std::move(memories));
+  JoinedStore store = stored_ ? stored_->solve(of_solve, memory)
+                              : JoinedStore(of_solve, {{&memory, kPanelFamily},
+                                                       {&memory, kPivotsFamily},
+                                                       {&memory, kRightSideFamily}});
   RunOptions options;
   options.what = "solve";
   options.progress = options_.progress;
@@ -319,30 +343,31 @@ template <class T>
 void LuPanels::solve_wide(MatrixView<WideOf<T>> b, bool adjoint) const {
   using W = WideOf<T>;
   check_usable(element_of<T>, b.rows);
-  const std::int64_t count = blocks().block_cols(kPanelFamily);
+  const std::int64_t count = this->count();
   const CBLAS_TRANSPOSE op = adjoint ? blas::kAdjoint<W> : CblasNoTrans;
   std::vector<W> wide;
   for (std::int64_t s = 0; s < 2 * count && b.cols > 0; ++s) {
     const std::int64_t p = s < count ? s : 2 * count - 1 - s;
     const bool lower = (s < count) != adjoint;
-    const MatrixView<const T> panel = panel_at_home<T>(p);
+    const MatrixView<const T> rows = lower ? lower_at_home<T>(p) : upper_at_home<T>(p);
     const std::int64_t first = p * problem_.panel;
-    const std::int64_t width = panel.cols;
-    const std::int64_t below = panel.rows - first - width;
+    const std::int64_t width = rows.cols;
+    const std::int64_t below = problem_.n - first - width;
+    const std::int64_t diagonal_row = lower ? 0 : first;
     const MatrixView<W> here = b.block(first, 0, width, b.cols);
     const MatrixView<W> beside =
         lower ? b.block(first + width, 0, below, b.cols) : b.block(0, 0, first, b.cols);
     const MatrixView<const T> of_beside =
-        lower ? panel.block(first + width, 0, below, width) : panel.block(0, 0, first, width);
+        lower ? rows.block(width, 0, below, width) : rows.block(0, 0, first, width);
     wide.clear();
     for (std::int64_t j = 0; j < width; ++j)
-      std::copy_n(panel.column(j) + first, width, std::back_inserter(wide));
+      std::copy_n(rows.column(j) + diagonal_row, width, std::back_inserter(wide));
     const MatrixView<const W> diagonal{wide.data(), width, width, width};
     const auto solve_here = [&] {
       blas::solve_triangle<W>(lower ? CblasLower : CblasUpper, op, lower ? CblasUnit : CblasNonUnit,
                               diagonal, here);
     };
-    const MatrixView<W> exchanged = b.block(first, 0, panel.rows - first, b.cols);
+    const MatrixView<W> exchanged = b.block(first, 0, problem_.n - first, b.cols);
     if (adjoint) {
       general_residual<T>(of_beside, true, beside, here);
       solve_here();
@@ -375,14 +400,17 @@ void LuPanels::copy_factors(MatrixView<T> out) const {
           to_string(element_of<T>));
   require(out.rows == problem_.n && out.cols == problem_.n, ErrorKind::misuse, "lu",
           "a factor of order {} does not fit into {} by {}", problem_.n, out.rows, out.cols);
-  for (std::int64_t p = 0; p < blocks().block_cols(kPanelFamily); ++p) {
+  for (std::int64_t p = 0; p < count(); ++p) {
     const std::int64_t first = p * problem_.panel;
-    const MatrixView<const T> panel = panel_at_home<T>(p);
-    for (std::int64_t j = 0; j < panel.cols; ++j) {
+    const MatrixView<const T> upper = upper_at_home<T>(p);
+    for (std::int64_t j = 0; j < upper.cols; ++j)
+      std::copy_n(upper.column(j), upper.rows, out.column(first + j));
+    const MatrixView<const T> lower = lower_at_home<T>(p);
+    for (std::int64_t j = 0; j < lower.cols; ++j) {
       T* column = out.column(first + j);
-      std::copy_n(panel.column(j), panel.rows, column);
+      std::copy_n(lower.column(j), lower.rows, column + first);
       // What later panels exchanged.
-      for (std::int64_t i = first + panel.cols; i < problem_.n; ++i)
+      for (std::int64_t i = first + lower.cols; i < problem_.n; ++i)
         std::swap(column[i], column[exchanges[at(i)] - 1]);
     }
   }

@@ -46,7 +46,7 @@ class LuPanels {
   [[nodiscard]] bool in_storage() const noexcept { return stored_ != nullptr; }
   /// Panels that were factored before, in storage; and all of them.
   [[nodiscard]] std::int64_t found() const noexcept { return problem_.done; }
-  [[nodiscard]] std::int64_t count() const { return blocks().block_cols(kPanelFamily); }
+  [[nodiscard]] std::int64_t count() const { return blocks().block_cols(kPivotsFamily); }
   /// How files are read and written: "io_uring, O_DIRECT".
   [[nodiscard]] std::string how() const { return stored_->how(); }
   /// Takes a factor in storage, which is whole, with what is known of it.
@@ -70,9 +70,12 @@ class LuPanels {
   void read_diagonal();
   template <class T>
   [[nodiscard]] Determinant determinant_of() const;
-  /// Panel p as it is at home, until the next one is asked for; and what getrf exchanged.
+  /// The rows of panel p from its diagonal on (L), or those up to its diagonal block (U), as they
+  /// are at home, until the next ones are asked for; and what getrf exchanged.
   template <class T>
-  [[nodiscard]] MatrixView<const T> panel_at_home(std::int64_t p) const;
+  [[nodiscard]] MatrixView<const T> lower_at_home(std::int64_t p) const;
+  template <class T>
+  [[nodiscard]] MatrixView<const T> upper_at_home(std::int64_t p) const;
   [[nodiscard]] const std::int64_t* exchanges_at_home(std::int64_t p) const;
   [[nodiscard]] bool has_status(std::int64_t panel) const;
   [[nodiscard]] PanelStatus status_of(std::int64_t panel) const;
@@ -81,6 +84,7 @@ class LuPanels {
   [[nodiscard]] std::vector<T> diagonal_of(std::int64_t p) const;
   void plan();
   void run_factorization(BlockStore& store);
+  void factor_in_storage(BlockSource source);
   [[nodiscard]] const BlockTable& blocks() const {
     return session_.adopted().plan->schedule().blocks;
   }
@@ -97,7 +101,7 @@ class LuPanels {
   std::unique_ptr<StoredPanels> stored_;  ///< null: they are in memory
   std::vector<std::int64_t> exchanges_;   ///< of panels in storage
   std::vector<std::byte> diagonal_;       ///< likewise
-  mutable std::vector<std::byte> panel_;  ///< of them, the one that was read last
+  mutable std::vector<std::byte> rows_;   ///< of a panel of them, which were read last
   LuInfo info_;
   RunReport report_;
 };

@@ -9,6 +9,9 @@
 // applied to L, as in Barker, Kurzak and others' out-of-core codes ("getrf_m": D'Azevedo, Dongarra,
 // "The design and implementation of the parallel out-of-core ScaLAPACK LU, QR, and Cholesky
 // factorization routines", Concurrency 12, 2000), so that no panel is read for them.
+// In storage the rows of L_k and those of U_k are blocks of their own, copied when panel k is
+// factored: L_k updates, and slabs read n³/(3·w·b) words then; U_k waits for solves, of which each
+// sweep reads one of the two.
 
 #include "lu/lu_tasks.hpp"
 
@@ -16,6 +19,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/dense/copy_rows.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
@@ -66,66 +70,102 @@ BlockId pivots_of(std::int64_t p) { return {kPivotsFamily, 0, p}; }
 
 class LuEmitter {
  public:
-  LuEmitter(int devices, TaskList& tasks) : devices_(devices), tasks_(tasks) {}
+  /// `factor`: the family of the factor where that is in storage; −1: it is not.
+  LuEmitter(int devices, int factor, TaskList& tasks)
+      : devices_(devices), factor_(factor), tasks_(tasks) {}
 
   void factor(std::int64_t p) {
+    const bool splits = factor_ >= 0;
     tasks_
         .add(getrf, device_of(p, devices_),
-             {{panel_of(p), Hint::last_write},
+             {{panel_of(p), splits ? Hint::none : Hint::last_write},
               {pivots_of(p), Hint::last_write},
               {BlockId(kPanelStatusFamily, 0, p), Hint::last_write}})
         .urgent = true;  // everything waits for it
+    if (!splits) return;
+    tasks_.add(copy_rows, device_of(p, devices_), {panel_of(p), {lower_of(p), Hint::last_write}})
+        .urgent = true;
+    tasks_.add(copy_rows, device_of(p, devices_),
+               {{panel_of(p), Hint::last_use}, {upper_of(p), Hint::last_write}});
   }
   /// A block of the family is a panel or columns of X.
   void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0,
               Hint hint = Hint::none) {
     tasks_.add(lu_update, device_of(j, devices_),
-               {{BlockId(family, 0, j), hint}, panel_of(k), pivots_of(k)}, variant);
+               {{BlockId(family, 0, j), hint}, lower_of(k), pivots_of(k)}, variant);
   }
   void back(std::int64_t j, std::int64_t p, std::uint32_t variant) {
-    tasks_.add(lu_back, device_of(j, devices_), {BlockId(kRightSideFamily, 0, j), panel_of(p)},
+    tasks_.add(lu_back, device_of(j, devices_), {BlockId(kRightSideFamily, 0, j), upper_of(p)},
                variant);
   }
 
  private:
+  /// The blocks that hold panel p of L and of U.
+  [[nodiscard]] BlockId lower_of(std::int64_t p) const {
+    return factor_ >= 0 ? lower_block(factor_, p) : panel_of(p);
+  }
+  [[nodiscard]] BlockId upper_of(std::int64_t p) const {
+    return factor_ >= 0 ? upper_block(factor_, p) : panel_of(p);
+  }
+
   int devices_;
+  int factor_;
   TaskList& tasks_;
 };
 
-/// A, and the pivots of its panels.
-Schedule with_factor(std::int64_t n, std::int64_t panel, Element precision, int devices,
-                     std::uint64_t factor_identity, std::uint64_t pivots_identity, Origin of_pivots,
-                     bool in_storage) {
-  Schedule schedule;
-  schedule.devices = devices;
-  schedule.blocks.add({.name = "A",
-                       .rows = n,
-                       .cols = n,
-                       .tile_rows = std::max<std::int64_t>(n, 1),
-                       .tile_cols = panel,
-                       .element = precision,
-                       .identity = factor_identity,
-                       .in_storage = in_storage});
-  schedule.blocks.add({.name = "p",
-                       .rows = 1,
-                       .cols = n,
-                       .tile_rows = 1,
-                       .tile_cols = panel,
-                       .element = Element::int64,
-                       .origin = of_pivots,
-                       .identity = pivots_identity,
-                       .in_storage = in_storage});
-  return schedule;
+BlockFamily panels_of(std::int64_t n, std::int64_t panel, Element precision) {
+  return {.name = "A",
+          .rows = n,
+          .cols = n,
+          .tile_rows = std::max<std::int64_t>(n, 1),
+          .tile_cols = panel,
+          .element = precision};
+}
+
+BlockFamily pivots_of_panels(std::int64_t n, std::int64_t panel, std::uint64_t identity,
+                             bool in_storage) {
+  return {.name = "p",
+          .rows = 1,
+          .cols = n,
+          .tile_rows = 1,
+          .tile_cols = panel,
+          .element = Element::int64,
+          .identity = identity,
+          .in_storage = in_storage};
+}
+
+/// L and U in storage, as lower_block() and upper_block() number them.
+BlockFamily factor_in_storage(std::int64_t n, std::int64_t panel, Element precision,
+                              std::uint64_t identity) {
+  BlockFamily family{.name = "F",
+                     .element = precision,
+                     .identity = identity,
+                     .in_storage = true,
+                     .same_slots = true};
+  for (std::int64_t c = 0; c < n; c += panel) {
+    const std::int64_t width = std::min(panel, n - c);
+    family.listed.push_back({c, c, n - c, width});
+    family.listed.push_back({0, c, c + width, width});
+  }
+  return family;
 }
 
 }  // namespace
 
 Schedule lu_factorization(const LuProblem& problem) {
-  Schedule schedule =
-      with_factor(problem.n, problem.panel, problem.precision, problem.devices,
-                  problem.factor_identity, problem.pivots_identity,
-                  // Those of panels that are done are read.
-                  problem.done > 0 ? Origin::stored : Origin::generated, problem.in_storage);
+  const bool in_storage = problem.in_storage;
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  BlockFamily a = panels_of(problem.n, problem.panel, problem.precision);
+  a.identity = in_storage ? 0 : problem.factor_identity;
+  a.in_storage = in_storage;
+  schedule.blocks.add(std::move(a));
+  // What belongs to panels that are done is read.
+  const Origin made = problem.done > 0 ? Origin::stored : Origin::generated;
+  BlockFamily pivots =
+      pivots_of_panels(problem.n, problem.panel, problem.pivots_identity, in_storage);
+  pivots.origin = made;
+  schedule.blocks.add(std::move(pivots));
   const std::int64_t panels = schedule.blocks.block_cols(kPanelFamily);
   schedule.blocks.add({.name = "S",
                        .rows = kPanelStatusRows,
@@ -133,14 +173,22 @@ Schedule lu_factorization(const LuProblem& problem) {
                        .tile_rows = kPanelStatusRows,
                        .tile_cols = 1,
                        .origin = Origin::generated,
-                       .in_storage = problem.in_storage});
+                       .in_storage = in_storage});
   schedule.operands = {2, 1, 1};
+  if (in_storage) {
+    BlockFamily factor =
+        factor_in_storage(problem.n, problem.panel, problem.precision, problem.factor_identity);
+    factor.origin = made;
+    schedule.blocks.add(std::move(factor));
+    schedule.operands = {1, 1, 1, 1};
+  }
   // Schedules are copied.
   const auto steps = std::make_shared<const std::vector<SlabStep>>(slab_steps(problem, panels));
   schedule.steps = std::ssize(*steps);
-  schedule.emit = [steps, devices = problem.devices](std::int64_t s, TaskList& tasks) {
+  schedule.emit = [steps, devices = problem.devices, factor = in_storage ? kFactorFamily : -1](
+                      std::int64_t s, TaskList& tasks) {
     const auto [first, end, k, k_end, in_turn, backwards] = (*steps)[static_cast<std::size_t>(s)];
-    LuEmitter emitter(devices, tasks);
+    LuEmitter emitter(devices, factor, tasks);
     if (k < first) {
       for (std::int64_t j = first; j < end; ++j) {
         const std::int64_t target = backwards ? first + end - 1 - j : j;
@@ -162,9 +210,16 @@ Schedule lu_factorization(const LuProblem& problem) {
 }
 
 Schedule lu_solve(const LuSolveProblem& problem) {
-  Schedule schedule = with_factor(problem.n, problem.panel, problem.precision, problem.devices,
-                                  problem.factor_identity, problem.pivots_identity, Origin::stored,
-                                  problem.in_storage);
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  BlockFamily factor =
+      problem.in_storage
+          ? factor_in_storage(problem.n, problem.panel, problem.precision, problem.factor_identity)
+          : panels_of(problem.n, problem.panel, problem.precision);
+  factor.identity = problem.factor_identity;
+  schedule.blocks.add(std::move(factor));
+  schedule.blocks.add(
+      pivots_of_panels(problem.n, problem.panel, problem.pivots_identity, problem.in_storage));
   schedule.blocks.add({.name = "X",
                        .rows = problem.n,
                        .cols = problem.rhs,
@@ -172,19 +227,20 @@ Schedule lu_solve(const LuSolveProblem& problem) {
                        .tile_cols = problem.rhs_tile,
                        .element = problem.precision});
   schedule.operands = {1, 1, 1};
-  const std::int64_t panels = schedule.blocks.block_cols(kPanelFamily);
+  const std::int64_t panels = schedule.blocks.block_cols(kPivotsFamily);
   const std::int64_t blocks = schedule.blocks.block_cols(kRightSideFamily);
   const std::int64_t group = problem.group > 0 ? problem.group : std::max<std::int64_t>(blocks, 1);
   const std::int64_t groups = panels == 0 ? 0 : (blocks + group - 1) / group;
   schedule.steps = groups * 2 * panels;
-  schedule.emit = [=, variant = problem.variant, devices = problem.devices](std::int64_t s,
-                                                                            TaskList& tasks) {
+  schedule.emit = [=, variant = problem.variant, devices = problem.devices,
+                   factor = problem.in_storage ? kPanelFamily : -1](std::int64_t s,
+                                                                    TaskList& tasks) {
     const std::int64_t first = s / (2 * panels) * group;
     const std::int64_t end = std::min(first + group, blocks);
     const std::int64_t step = s % (2 * panels);
     const bool forward = step < panels;
     const std::int64_t p = forward ? step : 2 * panels - 1 - step;
-    LuEmitter emitter(devices, tasks);
+    LuEmitter emitter(devices, factor, tasks);
     for (std::int64_t j = first; j < end; ++j) {
       forward == (variant == 0) ? emitter.update(kRightSideFamily, j, p, variant)
                                 : emitter.back(j, p, variant);

@@ -7,7 +7,8 @@
 // exchanges of later panels are not applied to it. So L is that of LAPACK's getf2 before later
 // exchanges, and solves apply exchanges and panels in turn. Every panel is updated by those before
 // it in ascending order, whatever the slab, so no order changes a bit of the factors. Panels belong
-// to devices in turn, j mod D.
+// to devices in turn, j mod D. In storage a factored panel is two blocks, with its rows of L and
+// with those of U: of the factor those are read that a task needs.
 
 #include <string>
 
@@ -37,13 +38,23 @@ struct LuProblem {
   std::uint64_t pivots_identity = 0;
 };
 
-/// Families of both schedules.
-inline constexpr int kPanelFamily = 0;   ///< A, then L and U: panel p is block (0, p)
+/// Families of both schedules. A, then L and U: panel p is block (0, p). In solves with a factor in
+/// storage its blocks as in kFactorFamily.
+inline constexpr int kPanelFamily = 0;
 inline constexpr int kPivotsFamily = 1;  ///< of panel p block (0, p), integers as getrf has them
 /// A PanelStatus of panel p, block (0, p); in factorizations.
 inline constexpr int kPanelStatusFamily = 2;
 /// X, blocks of columns (0, j); in solves.
 inline constexpr int kRightSideFamily = 2;
+/// L and U in storage; in factorizations. The diagonal block of a panel is in both of its blocks.
+inline constexpr int kFactorFamily = 3;
+/// The rows of panel p from its diagonal on, and those up to its diagonal block.
+[[nodiscard]] constexpr BlockId lower_block(int family, std::int64_t p) {
+  return {family, 2 * p, 0};
+}
+[[nodiscard]] constexpr BlockId upper_block(int family, std::int64_t p) {
+  return {family, 2 * p + 1, 0};
+}
 
 /// Slab after slab. In each, the panels before it update all of its panels, one after another; then
 /// its own panels are factored right-looking. A slab with `inner` is taken in two levels: groups of

@@ -41,7 +41,7 @@ std::int64_t sizes_of_updates(const DeviceModel& device, Element precision) {
 
 HomeModel homes_of_factor(const Options& options) {
   HomeModel homes;
-  homes.families.assign(3, {.pinning = HostPinning::never, .from_source = true});
+  homes.families.assign(4, {.pinning = HostPinning::never, .from_source = true});
   homes.families[kPanelFamily] = {.pinning = options.host_pinning, .from_source = true};
   return homes;
 }
@@ -137,8 +137,9 @@ LuSolveProblem with_right_sides(LuSolveProblem problem, std::int64_t rhs, const 
 }
 
 std::int64_t floor_of_solve(const BlockTable& blocks) {
-  return blocks.total_bytes(kPanelFamily) + blocks.total_bytes(kPivotsFamily) +
-         2 * blocks.total_bytes(kRightSideFamily);
+  std::int64_t bytes = blocks.total_bytes(kRightSideFamily);
+  for (int f = 0; f < blocks.families(); ++f) bytes += blocks.total_bytes(f);
+  return bytes;
 }
 
 }  // namespace strata

@@ -66,6 +66,9 @@ struct BlockFamily {
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.
   std::vector<BlockExtent> listed{};
+  /// Blocks of a listed family lie in slots that hold any of them: where few are at hand at a time,
+  /// and slots for each size would take more.
+  bool same_slots = false;
   bool operator==(const BlockFamily&) const = default;
 };
 

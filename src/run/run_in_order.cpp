@@ -82,6 +82,8 @@ class InOrder {
     kernel(*queue_, {views, operands_of_call(operation, task.calls, views.size())},
            {.variant = task.variant, .values = values});
     queue_->synchronize();
+    for (const TaskOperand& operand : operands)
+      if (has(operand.hint, Hint::last_use)) memory_.erase(operand.id);
   }
 
   const Schedule& schedule_;

@@ -23,8 +23,9 @@ namespace {
 
 constexpr int kDevicesMax = 4096;  // a Wait numbers the queues of all of them in 16 bits
 
+/// Whether one slot size serves all blocks of a family.
 bool is_uniform(const BlockFamily& family) {
-  return family.listed.empty() && family.elements.empty();
+  return family.same_slots || (family.listed.empty() && family.elements.empty());
 }
 
 /// Disks move whole pages past the page cache, from and to addresses that are multiples of them.
@@ -37,7 +38,7 @@ std::int64_t room_of(const BlockFamily& family, std::int64_t bytes) {
 }
 
 /// The slot that a block asks for: that of the largest of its family with its element, or its own
-/// where extents are listed.
+/// where extents are listed, unless the family has one for all.
 std::int64_t slot_bytes(const BlockTable& blocks, BlockId id) {
   const BlockFamily& family = blocks.family(id.family());
   if (is_uniform(family)) return room_of(family, blocks.capacity_bytes(id.family()));

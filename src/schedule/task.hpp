@@ -24,7 +24,7 @@ enum class Hint : std::uint8_t {
   last_write = 1,  ///< no later task writes the block: its value may go home (to its store) at once
   retain = 2,  ///< from now on the block should stay on the device as long as others can leave, …
   release = 4,   ///< … until a task says this
-  last_use = 8,  ///< no later task uses a temporary block: its value need not be kept
+  last_use = 8,  ///< no later task uses the block, nor anybody after them: its value is dropped
   home = 16,     ///< the value that the task writes goes home, also if its family stays
 };
 [[nodiscard]] constexpr Hint operator|(Hint a, Hint b) noexcept {

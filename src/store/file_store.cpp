@@ -29,7 +29,7 @@
 namespace strata {
 namespace {
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr const char* kAbout = "about ";
 constexpr const char* kMatrix = "matrix ";
 
@@ -92,21 +92,25 @@ FileStore::FileStore(Unopened, BlockTable blocks, StorageOptions options)
   require(distinct.size() == options_.directories.size(), ErrorKind::misuse, "storage",
           "a directory is named twice");
   if (!options_.io) options_.io = make_file_io();
-  std::int64_t first = 0;
   for (int f = 0; f < blocks_.families(); ++f) {
     const std::int64_t capacity = blocks_.capacity_bytes(f);
     Family family;
     family.in_journal = capacity <= options_.journal_bytes;
+    // Blocks of many sizes leave half a segment each: small ones then.
+    constexpr std::int64_t kSegmentsOfListed = 16;
+    const std::int64_t whole =
+        blocks_.family(f).listed.empty() ? capacity : capacity / kSegmentsOfListed;
     family.segment_bytes =
-        std::min(options_.segment_bytes, in_pages(std::max<std::int64_t>(capacity, 1)));
-    family.segments = (capacity + family.segment_bytes - 1) / family.segment_bytes;
-    family.first = first;
-    first += blocks_.count(f);
+        std::min(options_.segment_bytes, in_pages(std::max<std::int64_t>(whole, 1)));
     families_.push_back(family);
+    std::int64_t& segments = families_.back().segments;
+    blocks_.for_each(f, [&](BlockId id) {
+      first_segments_.push_back(segments);
+      segments += segments_of(id);
+    });
     // Those alone have files of their own.
     const bool in_files = blocks_.family(f).in_storage && !family.in_journal;
-    hashes_.emplace_back(
-        in_files ? static_cast<std::size_t>(blocks_.count(f) * family.segments) : 0, 0);
+    hashes_.emplace_back(in_files ? static_cast<std::size_t>(segments) : 0, 0);
   }
   for (const std::string& path : options_.directories) {
     directories_.emplace_back();
@@ -122,8 +126,7 @@ std::string FileStore::file_of(std::size_t directory, int family) const {
 std::int64_t FileStore::file_bytes(int f) const {
   const Family& family = families_[static_cast<std::size_t>(f)];
   const auto directories = static_cast<std::int64_t>(directories_.size());
-  const std::int64_t segments = blocks_.count(f) * family.segments;
-  return (segments + directories - 1) / directories * family.segment_bytes;
+  return (family.segments + directories - 1) / directories * family.segment_bytes;
 }
 
 /// What tells that a directory is of these blocks, as text: equal, or refused.
@@ -180,7 +183,7 @@ std::unique_ptr<FileStore> FileStore::create(BlockTable blocks, StorageOptions o
   auto store = std::make_unique<FileStore>(Unopened(), std::move(blocks), std::move(options));
   FileSystem& files = store->files_;
   std::int64_t each = 0;
-  for (int f = 0; f < store->blocks_.families(); ++f)
+  for (int f = 0; f < store->blocks_.families() && store->options_.reserves; ++f)
     if (store->in_files(f)) each += store->file_bytes(f);
   for (std::size_t d = 0; d < store->directories_.size(); ++d) {
     const Directory& directory = store->directories_[d];
@@ -229,7 +232,7 @@ void FileStore::make_temporary_files() {
           fmt::format("{}/temporary.{}.{}.{}", directories_[d].path, ::getpid(), number, f);
       file = files_.create(name, FileUse::direct);
       files_.remove(name);
-      file->reserve(file_bytes(f));
+      if (options_.reserves) file->reserve(file_bytes(f));
     }
   }
 }
@@ -317,9 +320,14 @@ bool FileStore::is_last(BlockId id) const {
 
 void FileStore::forget(BlockId id) { state(id) = {}; }
 
+std::int64_t FileStore::segments_of(BlockId id) const {
+  const std::int64_t each = layout(id).segment_bytes;
+  return (blocks_.bytes(id) + each - 1) / each;
+}
+
 FileStore::Segment FileStore::segment(BlockId id, std::int64_t part) const {
   const Family& family = layout(id);
-  const std::int64_t number = (blocks_.index(id) - family.first) * family.segments + part;
+  const std::int64_t number = first_segments_[static_cast<std::size_t>(blocks_.index(id))] + part;
   const auto directories = static_cast<std::int64_t>(directories_.size());
   Segment segment;
   segment.file = directories_[static_cast<std::size_t>(number % directories)]
@@ -333,9 +341,8 @@ FileStore::Segment FileStore::segment(BlockId id, std::int64_t part) const {
 }
 
 std::uint64_t* FileStore::hashes(BlockId id) {
-  const Family& family = layout(id);
   return hashes_[static_cast<std::size_t>(id.family())].data() +
-         (blocks_.index(id) - family.first) * family.segments;
+         first_segments_[static_cast<std::size_t>(blocks_.index(id))];
 }
 
 std::uint64_t FileStore::hash(BlockId id, std::uint32_t version, std::int64_t part,
@@ -359,7 +366,7 @@ void FileStore::carry_out(BlockId id, std::byte* data, bool writes, std::uint32_
     std::int64_t number = 0;
     std::int64_t buffered = -1;  // of this request
   };
-  const std::int64_t segments = layout(id).segments;
+  const std::int64_t segments = segments_of(id);
   std::vector<FileRequest> requests;
   std::vector<Buffered> buffered;
   std::vector<Part> parts;  // of requests
@@ -384,7 +391,6 @@ void FileStore::carry_out(BlockId id, std::byte* data, bool writes, std::uint32_
       parts.push_back({number, std::ssize(buffered) - 1});
     }
     left[static_cast<std::size_t>(number)] = (in_place > 0 ? 1 : 0) + (rest > 0 ? 1 : 0);
-    if (s.bytes == 0) made[number] = hash(id, version, number, here, 0);
   }
   options_.io->carry_out(requests, [&](std::size_t request) {
     const Part& part = parts[request];
@@ -421,13 +427,13 @@ void FileStore::read(BlockId id, std::byte* to) {
     std::copy(kept.begin(), kept.end(), to);
     return;
   }
-  std::vector<std::uint64_t> found(static_cast<std::size_t>(layout(id).segments));
+  std::vector<std::uint64_t> found(static_cast<std::size_t>(segments_of(id)));
   carry_out(id, to, false, now.version, found.data());
-  for (std::int64_t part = 0; part < layout(id).segments; ++part) {
+  for (std::int64_t part = 0; part < std::ssize(found); ++part) {
     const Segment s = segment(id, part);
-    require(s.bytes == 0 || found[static_cast<std::size_t>(part)] == hashes(id)[part],
-            ErrorKind::storage, "storage", "{}: {} is not what was written, at byte {}",
-            s.file->path(), blocks_.name(id), s.offset);
+    require(found[static_cast<std::size_t>(part)] == hashes(id)[part], ErrorKind::storage,
+            "storage", "{}: {} is not what was written, at byte {}", s.file->path(),
+            blocks_.name(id), s.offset);
   }
 }
 

@@ -44,6 +44,7 @@ struct StorageOptions {
   /// Files that have no names, and are gone with the process, whatever its end: nothing of them is
   /// ever durable. For `create`.
   bool temporary = false;
+  bool reserves = true;  ///< room for all blocks, before anything is written
   /// `write_last` waits until its block is durable.
   bool commits_at_once = false;
   bool to_read = false;  ///< for `open`: nothing can be written, and others may read meanwhile
@@ -118,8 +119,7 @@ class FileStore final : public BlockStore {
   struct Family {
     bool in_journal = false;
     std::int64_t segment_bytes = 0;
-    std::int64_t segments = 0;  // of a block
-    std::int64_t first = 0;     // of its blocks, by index
+    std::int64_t segments = 0;  // of all of its blocks
   };
   /// What is known of a block.
   struct State {
@@ -153,6 +153,7 @@ class FileStore final : public BlockStore {
   [[nodiscard]] State& state(BlockId id) {
     return states_[static_cast<std::size_t>(blocks_.index(id))];
   }
+  [[nodiscard]] std::int64_t segments_of(BlockId id) const;
   /// Throws Error{storage} unless a block is of a family in storage.
   void check(BlockId id) const;
   [[nodiscard]] Segment segment(BlockId id, std::int64_t part) const;
@@ -174,6 +175,7 @@ class FileStore final : public BlockStore {
   std::vector<Directory> directories_;
   std::vector<BlockSource> sources_;                // by family
   std::vector<State> states_;                       // by block
+  std::vector<std::int64_t> first_segments_;        // by block, among those of its family
   std::vector<std::vector<std::uint64_t>> hashes_;  // by family: of the segments of its blocks
   AlignedBuffers buffers_;
   std::vector<std::vector<std::byte>> kept_;  // by block, of families in the journal

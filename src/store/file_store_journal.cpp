@@ -77,7 +77,7 @@ std::size_t FileStore::read_block_record(const std::string& record, std::size_t 
   const Family& family = layout(id);
   const std::size_t size = family.in_journal
                                ? static_cast<std::size_t>(blocks_.bytes(id))
-                               : static_cast<std::size_t>(family.segments) * sizeof(std::uint64_t);
+                               : static_cast<std::size_t>(segments_of(id)) * sizeof(std::uint64_t);
   begin += sizeof block;
   require(block.bytes == size && record.size() >= begin + size, ErrorKind::storage, "storage",
           "{}: a record of {} is {} bytes long", where, blocks_.name(id), record.size());
@@ -180,7 +180,7 @@ void FileStore::sync_and_record(const std::vector<BlockId>& blocks) {
   std::set<File*> files;
   std::string record(1, kBlockRecord);
   for (const BlockId id : blocks) {
-    for (std::int64_t part = 0; part < layout(id).segments; ++part)
+    for (std::int64_t part = 0; part < segments_of(id); ++part)
       files.insert(segment(id, part).file);
     add_to_record(id, record);
   }
@@ -194,7 +194,7 @@ void FileStore::add_to_record(BlockId id, std::string& record) {
   const Family& family = layout(id);
   const std::size_t size = family.in_journal
                                ? kept_[static_cast<std::size_t>(blocks_.index(id))].size()
-                               : static_cast<std::size_t>(family.segments) * sizeof(std::uint64_t);
+                               : static_cast<std::size_t>(segments_of(id)) * sizeof(std::uint64_t);
   const BlockRecord block{id.bits, state(id).version, static_cast<std::uint32_t>(size)};
   record.append(reinterpret_cast<const char*>(&block), sizeof block);
   if (family.in_journal) {

@@ -196,7 +196,7 @@ TEST(StoredTiles, GoOnAfterAKillToTheSameBits) {
           a, options,
           static_cast<useconds_t>(random_bits(static_cast<std::uint64_t>(kill), attempt) % 60000));
     if (StoredTiles::at(options.storage).problem.tile > 0)
-      options.tile = 60;  // what is there decides
+      options.tile = 0;  // what is there decides
     const auto stored = factored_tiles<double>(a, options, 5);
     const std::int64_t done = stored->stored_tiles_done();
     found += done > 0 && done < 15 * 16 / 2 ? 1 : 0;
@@ -248,6 +248,11 @@ TEST(StoredTiles, OfAnotherMatrixAreRefused) {
   Options again = options;
   again.storage.resume = false;
   EXPECT_THROW((void)factored_tiles<double>(a, again, 5), Error);
+  again = options;
+  again.tile = 15;
+  EXPECT_THROW((void)factored_tiles<double>(a, again, 5), Error) << "tiles of another order";
+  again.tile = 0;
+  EXPECT_NO_THROW((void)factored_tiles<double>(a, again, 5));
 }
 
 template <class T>

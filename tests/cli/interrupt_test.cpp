@@ -185,6 +185,24 @@ TEST_F(CliInterrupt, BehindAFactorThatWasSavedIsTooLate) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/analysis"));
 }
 
+TEST_F(CliInterrupt, AFactorInStorageSaysHowItGoesOn) {
+  constexpr std::int64_t kRows = 900;
+  std::vector<double> a(kRows * kRows);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = random_uniform(9, i);
+  write_npy(scratch.path("A.npy"), MatrixView<const double>{a.data(), kRows, kRows, kRows});
+  const std::string folder = scratch.path("S");
+  const Words words{
+      "factor", scratch.path("A.npy"), "-o",     folder,          "--storage", folder, "--tile",
+      "3",      "--devices",           "host:1", "--host-memory", "2MiB"};
+  Program program(words);
+  const auto latest = Clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(folder + "/storage") && Clock::now() < latest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  program.interrupt(SIGINT);
+  expect_complaint(program.finish(), 130, {"cancelled", "--resume"});
+  EXPECT_FALSE(std::filesystem::exists(folder + "/factor"));
+}
+
 TEST_F(CliInterrupt, ATemporaryFileIsRemovedByWhateverSignal) {
   // Two million numbers, compressed: the table is being written for seconds.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

@@ -134,6 +134,8 @@ TEST_F(CliStoredFactor, GoesOnWithWhatIsThere) {
   for (const Words& verb : {solve("f"), Words{"logdet", path("f")}})
     expect_refused(verb, 3, {"not whole", "--resume"});
   const int done = status.at("done").get<int>();
+  expect_refused(factor("A.npy", "f", {"--storage", path("f"), "--tile", "20", "--resume"}), 2,
+                 {path("f"), "have 10 columns", "cannot have 20"});
   const Json resumed = expect_json(command + Words{"--resume"});
   // The pivots of one may be in the record that was lost.
   const int found = resumed.at("storage").at("found").get<int>();

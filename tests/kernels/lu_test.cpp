@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/index.hpp"
+#include "kernels/dense/copy_rows.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
@@ -455,6 +456,51 @@ TEST_P(LuKernels, SolveBackToWhatIsKnownExactly) {
   });
 }
 
+/// Rows of L and of U that are copied into blocks of their own; updates and solves by these have
+/// the bits of those by the panel.
+TEST_P(LuKernels, SolveByTheRowsOfEachSweepAsByThePanel) {
+  each([&](auto type) {
+    using T = typename decltype(type)::type;
+    for (const PanelShape& shape : kShapes) {
+      const auto [n, col, b] = shape;
+      Matrix<T> panel(n, b, 2, [](auto i, auto j) { return random_number<T>(71, i, j); });
+      for (std::int64_t j = 0; j < b; ++j) panel(col + j, j) += T{4};
+      Matrix<std::int64_t> pivots(1, b, 0, [&](auto, auto j) { return n - col - 1 - j % 2; });
+      for (std::int64_t j = 0; j < b; ++j)
+        pivots.data[at(j)] = std::max(pivots.data[at(j)], j);  // of rows from this one on
+      const Matrix<T> before = panel;
+      Matrix<T> lower(n - col, b, 1, [](auto, auto) { return T{-7}; });
+      Matrix<T> upper(col + b, b, 3, [](auto, auto) { return T{-7}; });
+      BlockView of_lower = view_of(lower, col);
+      of_lower.row = col;
+      const BlockView of_upper = view_of(upper, col);
+      for (const BlockView& rows : {of_lower, of_upper})
+        call(copy_rows, Elements(2, element_of<T>), {view_of(panel, col), rows});
+      EXPECT_TRUE(same_bits(panel, before)) << "the panel was written";
+      for (std::int64_t j = 0; j < b; ++j) {
+        for (std::int64_t i = 0; i < n - col; ++i) ASSERT_EQ(lower(i, j), before(col + i, j));
+        for (std::int64_t i = 0; i < col + b; ++i) ASSERT_EQ(upper(i, j), before(i, j));
+      }
+      for (const std::int64_t columns : {1, 5, 67}) {
+        const Matrix<T> y(n, columns, 1, [](auto i, auto j) { return random_number<T>(72, i, j); });
+        for (const std::uint32_t variant : {0U, kTransposedFactor, kAdjointFactor}) {
+          Matrix<T> by_panel = y;
+          Matrix<T> by_block = y;
+          call(lu_update, kLuUpdateElements<T>,
+               {view_of(by_panel), view_of(panel, col), view_of(pivots)}, variant);
+          call(lu_update, kLuUpdateElements<T>, {view_of(by_block), of_lower, view_of(pivots)},
+               variant);
+          EXPECT_TRUE(same_bits(by_block, by_panel)) << named(shape, columns, variant);
+          call(lu_back, Elements(2, element_of<T>), {view_of(by_panel), view_of(panel, col)},
+               variant);
+          call(lu_back, Elements(2, element_of<T>), {view_of(by_block), of_upper}, variant);
+          EXPECT_TRUE(same_bits(by_block, by_panel)) << named(shape, columns, variant);
+        }
+      }
+    }
+  });
+}
+
 TEST_P(LuKernels, RefuseUnknownVariants) {
   each([&](auto type) {
     using T = typename decltype(type)::type;
@@ -470,6 +516,7 @@ TEST_P(LuKernels, RefuseUnknownVariants) {
     EXPECT_THROW(
         call(lu_back, Elements(2, element_of<T>), {view_of(a), view_of(a)}, kUnknownVariant),
         Error);
+    EXPECT_THROW(call(copy_rows, Elements(2, element_of<T>), {view_of(a), view_of(a)}, 1), Error);
   });
 }
 
@@ -490,6 +537,11 @@ TEST(LuWork, IsThatOfTheLoops) {
     EXPECT_NEAR(getrf.work(of_getrf, 0), factor, 1e-9 * (factor + 1));
     EXPECT_NEAR(lu_update.work(of_solves, 0), update, 1e-9 * (update + 1));
     EXPECT_NEAR(lu_back.work(of_solves, 0), back, 1e-9 * (back + 1));
+    // Rows that a sweep does not read may be missing.
+    const std::vector<BlockExtent> by_lower{right, {col, col, n - col, b}};
+    const std::vector<BlockExtent> by_upper{right, {0, col, col + b, b}};
+    EXPECT_EQ(lu_update.work(by_lower, 0), lu_update.work(of_solves, 0));
+    EXPECT_EQ(lu_back.work(by_upper, 0), lu_back.work(of_solves, 0));
   }
 }
 

@@ -17,7 +17,6 @@
 #include "tests/io/scratch.hpp"
 #include "tests/lu/complex_matrices.hpp"
 #include "tests/lu/general_matrices.hpp"
-#include "tests/schedule/plan_checker.hpp"
 #include "tests/support/campaign.hpp"
 #include "tests/support/simulated_files.hpp"
 #include "tests/support/storage_options.hpp"
@@ -469,6 +468,10 @@ TEST(StoredFactor, RefusesAnotherMatrixAndWhatIsNotWhole) {
   };
   refused(other, true, ErrorKind::storage);
   refused(a, false, ErrorKind::storage);
+  options.tile = 16;
+  refused(a, true, ErrorKind::misuse);
+  EXPECT_NO_THROW((void)GeneralFactor::open(directory, options)) << "the panel is the file's";
+  options.tile = 8;
   {
     Options again = options;
     again.storage.resume = true;
@@ -507,40 +510,6 @@ TEST(StoredFactor, ReadsTheNextPanelsWhileOthersAreWritten) {
     EXPECT_NEAR(*report.predicted_seconds, static_cast<double>(bytes) / 1e9,
                 0.15 * static_cast<double>(bytes) / 1e9)
         << panels << " panels in host memory: " << report.policy;
-  }
-}
-
-// ---- the order of tasks of two levels
-
-TEST(StoredFactor, SlabsOfTwoLevelsUpdateEachPanelInAscendingOrder) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const auto roll = [&](std::uint64_t k, std::int64_t sides) {
-      return static_cast<std::int64_t>(random_bits(seed, k) % static_cast<std::uint64_t>(sides));
-    };
-    LuProblem problem;
-    problem.panel = 1;
-    problem.n = 1 + roll(0, 24);
-    problem.slab = roll(1, 12);
-    problem.inner = roll(2, 6);
-    problem.group = 1 + roll(3, 5);
-    problem.done = roll(4, problem.n + 1);
-    problem.devices = static_cast<int>(1 + roll(5, 3));
-    std::vector<std::int64_t> applied(at(problem.n), 0);
-    std::vector<bool> is_factored(at(problem.n), false);
-    for (std::int64_t p = 0; p < problem.done; ++p) is_factored[at(p)] = true;
-    for (const test::FlatTask& flat : test::tasks_of(lu_factorization(problem))) {
-      const std::int64_t j = flat.operands[0].id.col();
-      ASSERT_FALSE(is_factored[at(j)]) << "seed " << seed;
-      if (flat.operands.size() == 3 && flat.operands[1].id.family() == kPivotsFamily) {
-        ASSERT_EQ(applied[at(j)], j) << "seed " << seed << ": factored before its last update";
-        is_factored[at(j)] = true;
-        continue;
-      }
-      const std::int64_t k = flat.operands[1].id.col();
-      ASSERT_EQ(applied[at(j)]++, k) << "seed " << seed;
-      ASSERT_TRUE(is_factored[at(k)]) << "seed " << seed;
-    }
-    for (const bool done : is_factored) ASSERT_TRUE(done) << "seed " << seed;
   }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // lu_back: what columns p of U do in the backward sweep of A·x = b.
 //
-// Contract: operands X (n × c) and panel p (n × b, as getrf leaves it; rows up to its diagonal
-// block are read). With X₁ the b rows of X from the panel's column on and X₀ those above:
+// Contract: operands X (n × c) and panel p (as getrf leaves it; rows up to its diagonal block are
+// read, and those below may be missing). With X₁ the b rows of X from the panel's column on and X₀
+// those above:
 //   X₁ ← U_pp⁻¹·X₁;   X₀ ← X₀ − U₀p·X₁.
 // Transposed (kTransposedFactor), the first sweep of Aᵀ·x = b:
 //   X₁ ← X₁ − U₀pᵀ·X₀;   X₁ ← U_pp⁻ᵀ·X₁.

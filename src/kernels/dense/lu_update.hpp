@@ -1,8 +1,9 @@
 #pragma once
 // lu_update: what panel k of P·A = L·U does to other columns, X ← L_k⁻¹·P_k·X.
 //
-// Contract: operands X (n × c), panel k (n × b, as getrf leaves it; rows from its column c_k on are
-// read) and its pivots. With X₁ the b rows of X from c_k on and X₂ those below, rows above stay:
+// Contract: operands X (n × c), panel k (as getrf leaves it; its rows from its column c_k on are
+// read, and those above may be missing: the row of its view is the first that is there) and its
+// pivots. With X₁ the b rows of X from c_k on and X₂ those below, rows above stay:
 //   exchange rows as the pivots say;   X₁ ← L₁₁⁻¹·X₁;   X₂ ← X₂ − L₂₁·X₁.
 // So it serves columns that are still to be factored and right-hand sides on their way forward.
 // Transposed (kTransposedFactor), X ← P_kᵀ·L_k⁻ᵀ·X, the last sweep of Aᵀ·x = b:
@@ -26,7 +27,7 @@ inline constexpr Operation lu_update{.name = "lu_update",
                                        const auto c = static_cast<double>(x[0].cols);
                                        const auto b = static_cast<double>(x[1].cols);
                                        const auto below =
-                                           static_cast<double>(x[1].rows - x[1].col) - b;
+                                           static_cast<double>(x[1].row + x[1].rows - x[1].col) - b;
                                        return c * b * (b - 1) + 2 * below * b * c;
                                      }};
 

@@ -26,7 +26,8 @@ void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
     const auto all = matrix_of<T>(x[0]);
     const std::int64_t b = panel.cols;
     if (b == 0 || all.cols == 0) continue;
-    const auto l = panel.block(first, 0, panel.rows - first, b);
+    const std::int64_t above = first - x[1].row;
+    const auto l = panel.block(above, 0, panel.rows - above, b);
     const auto target = all.block(first, 0, all.rows - first, all.cols);
     const auto* pivots = static_cast<const std::int64_t*>(x[2].data);
     const std::int64_t panels = (b + kPanelColumns - 1) / kPanelColumns;

@@ -17,9 +17,10 @@ void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParamete
     const auto all = matrix_of<T>(x[0]);
     const std::int64_t first = x[1].col;
     const std::int64_t b = panel.cols;
-    const std::int64_t below = panel.rows - first - b;
-    const auto l11 = panel.block(first, 0, b, b);
-    const auto l21 = panel.block(first + b, 0, below, b);
+    const std::int64_t diagonal = first - x[1].row;  // its row in the panel
+    const std::int64_t below = panel.rows - diagonal - b;
+    const auto l11 = panel.block(diagonal, 0, b, b);
+    const auto l21 = panel.block(diagonal + b, 0, below, b);
     const auto target = all.block(first, 0, all.rows - first, all.cols);
     const auto top = target.block(0, 0, b, all.cols);
     const auto rest = target.block(b, 0, below, all.cols);

@@ -33,7 +33,8 @@ void lu_update_reference(Queue& queue, const KernelCalls& calls,
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
     const std::int64_t first = x[1].col;
     const auto panel = matrix_of<const T>(x[1]);
-    const auto l = panel.block(first, 0, panel.rows - first, panel.cols);
+    const std::int64_t above = first - x[1].row;
+    const auto l = panel.block(above, 0, panel.rows - above, panel.cols);
     const auto all = matrix_of<T>(x[0]);
     const auto target = all.block(first, 0, all.rows - first, all.cols);
     const auto* pivots = static_cast<const std::int64_t*>(x[2].data);
