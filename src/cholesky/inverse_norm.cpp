@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/random.hpp"
 #include "scalar/complex.hpp"
@@ -46,37 +47,50 @@ T sign_of(const T& x) {
   }
 }
 
+/// Says which products it needs, one after another: with B, then in turn with Bᵀ and B.
 template <class T>
 class NormEstimate {
  public:
   using Block = DenseBlockOf<T>;
 
-  NormEstimate(std::int64_t n, const BlockSolverOf<T>& apply, const BlockSolverOf<T>& transposed)
-      : n_(n), apply_(apply), transposed_(transposed) {}
-
-  double run() {
-    if (n_ == 0) return 0;
-    if (n_ <= kExactOrder) {
-      std::vector<std::int64_t> all(static_cast<std::size_t>(n_));
+  explicit NormEstimate(std::int64_t n) : n_(n) {
+    if (n == 0) return;
+    if (n <= kExactOrder) {
+      std::vector<std::int64_t> all(static_cast<std::size_t>(n));
       std::iota(all.begin(), all.end(), 0);
-      (void)unit_columns(all);
-      return largest_;
+      wanted_ = units(all);
+      left_ = 0;
+      return;
     }
-    Block y = first_columns<T>(n_);
-    std::vector<double> before(kColumns);
-    for (std::int64_t j = 0; j < kColumns; ++j)
-      before[static_cast<std::size_t>(j)] = norm_one(n_, y.column(j));
-    apply_(y.view());
-    for (std::int64_t j = 0; j < kColumns; ++j)
-      raise(norm_one(n_, y.column(j)) / before[static_cast<std::size_t>(j)]);
-    std::vector<std::int64_t> used;
-    for (int round = 0; round < kRounds && std::isfinite(largest_); ++round) {
-      const double known = largest_;
-      y = unit_columns(promising(std::move(y), used));
-      if (!(largest_ > known)) break;
-    }
-    return largest_;
+    wanted_ = first_columns<T>(n);
+    for (std::int64_t j = 0; j < kColumns; ++j) before_.push_back(norm_one(n, wanted_->column(j)));
   }
+
+  /// The block whose product is needed next, or nothing: the norm is known.
+  [[nodiscard]] bool done() const { return !wanted_.has_value(); }
+  [[nodiscard]] bool transposed() const { return transposed_; }
+  [[nodiscard]] Block& wanted() { return *wanted_; }
+  /// The block is its product now.
+  void go_on() {
+    Block y = std::move(*wanted_);
+    wanted_.reset();
+    if (transposed_) {
+      wanted_ = units(promising(y));
+      transposed_ = false;
+      return;
+    }
+    for (std::int64_t j = 0; j < y.cols(); ++j)
+      raise(norm_one(n_, y.column(j)) / before_[static_cast<std::size_t>(j)]);
+    const bool first = left_ == kRounds;
+    if (left_ == 0 || !std::isfinite(largest_) || !(first || largest_ > known_)) return;
+    --left_;
+    known_ = largest_;
+    for (std::int64_t j = 0; j < y.cols(); ++j)
+      for (std::int64_t i = 0; i < n_; ++i) y.column(j)[i] = sign_of(y.column(j)[i]);
+    wanted_ = std::move(y);
+    transposed_ = true;
+  }
+  [[nodiscard]] double largest() const { return largest_; }
 
  private:
   void raise(double bound) {
@@ -84,21 +98,19 @@ class NormEstimate {
     largest_ = std::max(largest_, bound);
   }
 
-  /// Columns of B; their lengths are lower bounds, and of all columns the norm itself.
-  Block unit_columns(const std::vector<std::int64_t>& columns) {
+  /// Of B they make columns; the lengths of these are lower bounds, and of all columns the norm
+  /// itself.
+  Block units(const std::vector<std::int64_t>& columns) {
     Block y(n_, std::ssize(columns));
     for (std::int64_t j = 0; j < y.cols(); ++j)
       y.column(j)[columns[static_cast<std::size_t>(j)]] = 1;
-    apply_(y.view());
-    for (std::int64_t j = 0; j < y.cols(); ++j) raise(norm_one(n_, y.column(j)));
+    before_.assign(columns.size(), 1);
     return y;
   }
 
-  /// The columns of B that are the longest to first order, none that was looked at.
-  std::vector<std::int64_t> promising(Block y, std::vector<std::int64_t>& used) {
-    for (std::int64_t j = 0; j < y.cols(); ++j)
-      for (std::int64_t i = 0; i < n_; ++i) y.column(j)[i] = sign_of(y.column(j)[i]);
-    transposed_(y.view());
+  /// The columns of B that are the longest to first order by products of signs with Bᵀ, none that
+  /// was looked at.
+  std::vector<std::int64_t> promising(const Block& y) {
     std::vector<double> gain(static_cast<std::size_t>(n_));
     for (std::int64_t j = 0; j < y.cols(); ++j) {
       raise(norm_inf(n_, y.column(j)));
@@ -107,7 +119,7 @@ class NormEstimate {
         most = std::max(most, std::abs(y.column(j)[i]));
       }
     }
-    for (const std::int64_t i : used) gain[static_cast<std::size_t>(i)] = -1;
+    for (const std::int64_t i : used_) gain[static_cast<std::size_t>(i)] = -1;
     std::vector<std::int64_t> rows(static_cast<std::size_t>(n_));
     std::iota(rows.begin(), rows.end(), 0);
     const auto count = std::min<std::int64_t>(kColumns, n_);
@@ -118,15 +130,30 @@ class NormEstimate {
                         return u > v || (u == v && a < b);
                       });
     rows.resize(static_cast<std::size_t>(count));
-    used.insert(used.end(), rows.begin(), rows.end());
+    used_.insert(used_.end(), rows.begin(), rows.end());
     return rows;
   }
 
   std::int64_t n_;
-  const BlockSolverOf<T>& apply_;
-  const BlockSolverOf<T>& transposed_;
+  std::optional<Block> wanted_;
+  bool transposed_ = false;     // the next product is one with Bᵀ
+  std::vector<double> before_;  // norms of the columns that B is applied to
+  std::vector<std::int64_t> used_;
+  int left_ = kRounds;
+  double known_ = 0;  // before the last round
   double largest_ = 0;
 };
+
+template <class T>
+double norm_one_of(std::int64_t n, const BlockSolverOf<T>& apply,
+                   const BlockSolverOf<T>& transposed) {
+  NormEstimate<T> estimate(n);
+  while (!estimate.done()) {
+    (estimate.transposed() ? transposed : apply)(estimate.wanted().view());
+    estimate.go_on();
+  }
+  return estimate.largest();
+}
 
 template <class T>
 double norm_of_scaled(const std::vector<double>& scale, const BlockSolverOf<T>& solve) {
@@ -140,22 +167,47 @@ double norm_of_scaled(const std::vector<double>& scale, const BlockSolverOf<T>& 
     solve(b);
     multiply(b);
   };
-  return NormEstimate<T>(n, scaled, scaled).run();
+  return norm_one_of<T>(n, scaled, scaled);
 }
 
 }  // namespace
 
 double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply) {
-  return NormEstimate<double>(n, apply, apply).run();
+  return norm_one_of<double>(n, apply, apply);
 }
 
 double estimate_norm_one(std::int64_t n, const BlockSolver& apply, const BlockSolver& transposed) {
-  return NormEstimate<double>(n, apply, transposed).run();
+  return norm_one_of<double>(n, apply, transposed);
 }
 double estimate_norm_one(std::int64_t n, const BlockSolverOf<std::complex<double>>& apply,
                          const BlockSolverOf<std::complex<double>>& transposed) {
-  return NormEstimate<std::complex<double>>(n, apply, transposed).run();
+  return norm_one_of<std::complex<double>>(n, apply, transposed);
 }
+
+/// Both begin with B, so products that both still need are of one kind.
+template <class T>
+std::pair<double, double> estimate_norms_one(std::int64_t n, const BlockSolverPair<T>& apply,
+                                             const BlockSolverPair<T>& transposed) {
+  NormEstimate<T> first(n);
+  NormEstimate<T> second(n);
+  const auto block_of = [n](NormEstimate<T>& estimate) {
+    return estimate.done() ? MatrixView<T>{nullptr, n, 0, std::max<std::int64_t>(n, 1)}
+                           : estimate.wanted().view();
+  };
+  while (!first.done() || !second.done()) {
+    const bool of_transposed = first.done() ? second.transposed() : first.transposed();
+    (of_transposed ? transposed : apply)(block_of(first), block_of(second));
+    if (!first.done()) first.go_on();
+    if (!second.done()) second.go_on();
+  }
+  return {first.largest(), second.largest()};
+}
+
+template std::pair<double, double> estimate_norms_one(std::int64_t, const BlockSolverPair<double>&,
+                                                      const BlockSolverPair<double>&);
+template std::pair<double, double> estimate_norms_one(std::int64_t,
+                                                      const BlockSolverPair<std::complex<double>>&,
+                                                      const BlockSolverPair<std::complex<double>>&);
 
 double estimate_scaled_inverse_norm(const std::vector<double>& scale, const BlockSolver& solve) {
   return norm_of_scaled(scale, solve);

@@ -11,6 +11,8 @@
 // reads a large factor.
 
 #include <complex>
+#include <functional>
+#include <utility>
 
 #include "cholesky/dense_block.hpp"
 
@@ -26,6 +28,15 @@ namespace strata {
 [[nodiscard]] double estimate_norm_one(std::int64_t n,
                                        const BlockSolverOf<std::complex<double>>& apply,
                                        const BlockSolverOf<std::complex<double>>& transposed);
+
+/// The operators of two estimates on blocks of their own, either of which may have no columns.
+template <class T>
+using BlockSolverPair = std::function<void(MatrixView<T> first, MatrixView<T> second)>;
+/// ‖B‖₁ of two matrices at once, so that a solve reads a large factor once for both.
+template <class T>
+[[nodiscard]] std::pair<double, double> estimate_norms_one(std::int64_t n,
+                                                           const BlockSolverPair<T>& apply,
+                                                           const BlockSolverPair<T>& transposed);
 
 /// ‖D·A⁻¹·D‖∞, D = diag(scale): `solve` is B ← A⁻¹·B.
 [[nodiscard]] double estimate_scaled_inverse_norm(const std::vector<double>& scale,

@@ -366,23 +366,22 @@ class CertifiedSolution {
     const double reduction = kOfNorm / std::sqrt(static_cast<double>(system_.n()));
     most_left_ = 0;
     const auto replace = [&](MatrixView<W> v, bool adjoint) {
-      const Block x = gmres_ ? solved_by_gmres(v, adjoint, reduction) : solved(v, adjoint);
+      const Block x = solved_by_gmres(v, adjoint, reduction);
       std::copy_n(x.column(0), v.size(), v.data);
     };
-    const BlockSolverOf<W> inverse = [&](MatrixView<W> v) {
-      divide_rows(columns, v);
-      replace(v, true);
-      divide_rows(rows, v);
-    };
-    const BlockSolverOf<W> inverse_adjoint = [&](MatrixView<W> v) {
-      divide_rows(rows, v);
-      replace(v, false);
-      divide_rows(columns, v);
-    };
-    const double inverse_norm = estimate_norm_one(system_.n(), inverse, inverse_adjoint);
-    // ‖S‖∞ = 1
-    result_.certificate.scaled_condition = system_.n() == 0 ? 1 : inverse_norm;
     if (gmres_) {
+      const BlockSolverOf<W> inverse = [&](MatrixView<W> v) {
+        divide_rows(columns, v);
+        replace(v, true);
+        divide_rows(rows, v);
+      };
+      const BlockSolverOf<W> inverse_adjoint = [&](MatrixView<W> v) {
+        divide_rows(rows, v);
+        replace(v, false);
+        divide_rows(columns, v);
+      };
+      const double inverse_norm = estimate_norm_one(system_.n(), inverse, inverse_adjoint);
+      set_condition(inverse_norm);
       // In the 1-norm residuals count √n times at most.
       const double known = most_left_ <= reduction ? 2 * kOfNorm : 1;
       inflated_norm_ = known < 1 ? inverse_norm / (1 - known) : kErrorUnknown;
@@ -391,24 +390,46 @@ class CertifiedSolution {
       contraction_ = 2 * inflated_norm_ * (backward_error_to_the_end() + rounding);
       return;
     }
-    const BlockSolverOf<W> error_adjoint = [&](MatrixView<W> v) {  // C·(I − Aᴴ·M⁻ᴴ)·C⁻¹
+    // Both norms need as many solves, of which one serves for both: factors may be in storage.
+    const BlockSolverPair<W> adjoint = [&](MatrixView<W> v, MatrixView<W> w) {
       divide_rows(columns, v);
-      const Block y = solved(v, true);
-      system_.a().residual(true, y.view(), v);
-      multiply_rows(columns, v);
+      divide_rows(columns, w);
+      const Block y = solved_together(v, w, true);
+      copy_columns<W, W>(y.view().block(0, 0, v.rows, v.cols), v);
+      divide_rows(rows, v);
+      // C·(I − Aᴴ·M⁻ᴴ)·C⁻¹
+      system_.a().residual(true, y.view().block(0, v.cols, w.rows, w.cols), w);
+      multiply_rows(columns, w);
     };
-    const BlockSolverOf<W> error = [&](MatrixView<W> v) {
-      multiply_rows(columns, v);
-      Block product(v.rows, v.cols);
-      system_.a().residual(false, MatrixView<const W>(v), product.view());
-      const Block y = solved(std::as_const(product).view(), false);  // −M⁻¹·A·v
-      for (std::int64_t j = 0; j < v.cols; ++j)
-        for (std::int64_t i = 0; i < v.rows; ++i) v(i, j) += y.column(j)[i];
+    const BlockSolverPair<W> plain = [&](MatrixView<W> v, MatrixView<W> w) {
+      divide_rows(rows, v);
+      multiply_rows(columns, w);
+      Block product(w.rows, w.cols);
+      system_.a().residual(false, MatrixView<const W>(w), product.view());
+      const Block y = solved_together(v, std::as_const(product).view(), false);
+      copy_columns<W, W>(y.view().block(0, 0, v.rows, v.cols), v);
       divide_rows(columns, v);
+      for (std::int64_t j = 0; j < w.cols; ++j)
+        for (std::int64_t i = 0; i < w.rows; ++i) w(i, j) += y.column(v.cols + j)[i];  // −M⁻¹·A·w
+      divide_rows(columns, w);
     };
-    const double left = estimate_norm_one(system_.n(), error_adjoint, error);
+    const auto [inverse_norm, left] = estimate_norms_one<W>(system_.n(), adjoint, plain);
+    set_condition(inverse_norm);
     contraction_ = 2 * std::max(left, result_.certificate.scaled_condition * kRoundings<T> * kUlp);
     inflated_norm_ = contraction_ < 1 ? inverse_norm / (1 - contraction_) : kErrorUnknown;
+  }
+
+  void set_condition(double inverse_norm) {
+    result_.certificate.scaled_condition = system_.n() == 0 ? 1 : inverse_norm;  // ‖S‖∞ = 1
+  }
+
+  /// Solutions for the columns of v, then for those of w.
+  [[nodiscard]] Block solved_together(MatrixView<const W> v, MatrixView<const W> w,
+                                      bool adjoint) const {
+    Block both(v.rows, v.cols + w.cols);
+    copy_columns<W, W>(v, both.view().block(0, 0, v.rows, v.cols));
+    copy_columns<W, W>(w, both.view().block(0, v.cols, w.rows, w.cols));
+    return solved(std::as_const(both).view(), adjoint);
   }
 
   const ScaledSystem<T, A>& system_;
