@@ -6,7 +6,8 @@
 //   X₁ ← U_pp⁻¹·X₁;   X₀ ← X₀ − U₀p·X₁.
 // Transposed (kTransposedFactor), the first sweep of Aᵀ·x = b:
 //   X₁ ← X₁ − U₀pᵀ·X₀;   X₁ ← U_pp⁻ᵀ·X₁.
-// With kAdjointFactor the same by conjugate transposed matrices. A zero on the diagonal gives what
+// With kAdjointFactor the same by conjugate transposed matrices. A part of a panel is as with
+// lu_update. A zero on the diagonal gives what
 // a division by it gives. T is double or float, or std::complex of one of them.
 
 #include "kernels/backend/kernel_table.hpp"
@@ -20,7 +21,7 @@ inline constexpr Operation lu_back{.name = "lu_back",
                                    .work = [](std::span<const BlockExtent> x, std::uint32_t) {
                                      const auto c = static_cast<double>(x[0].cols);
                                      const auto b = static_cast<double>(x[1].cols);
-                                     const auto above = static_cast<double>(x[1].col);
+                                     const auto above = static_cast<double>(diagonal_row(x[1]));
                                      return c * b * b + 2 * above * b * c;
                                    }};
 

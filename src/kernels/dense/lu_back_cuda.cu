@@ -19,7 +19,7 @@ void lu_back_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters
     const BlockView* x = calls[i];
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1]);
     const std::int64_t b = panel.cols;
     if (b == 0 || all.cols == 0) continue;
     const auto u = panel.block(first, 0, b, b);

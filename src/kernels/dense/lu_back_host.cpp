@@ -14,7 +14,7 @@ void lu_back_host(Queue& queue, const KernelCalls& calls, const KernelParameters
     const CBLAS_TRANSPOSE op = blas::op_of_factor<T>(variant);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1]);
     const std::int64_t b = panel.cols;
     const auto u = panel.block(first, 0, b, b);
     const auto u_above = panel.block(0, 0, first, b);

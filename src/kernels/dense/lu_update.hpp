@@ -8,7 +8,8 @@
 // Transposed (kTransposedFactor), X ← P_kᵀ·L_k⁻ᵀ·X, the last sweep of Aᵀ·x = b:
 //   X₁ ← X₁ − L₂₁ᵀ·X₂;   X₁ ← L₁₁⁻ᵀ·X₁;   exchange rows in reverse.
 // kAdjointFactor has conjugate transposed matrices in their place, which of real numbers are the
-// same. L₁₁ has a unit diagonal. T is double or float, or std::complex of one of them.
+// same. L₁₁ has a unit diagonal. The panel may be a part of its columns, from a row of the matrix
+// on; X has the same rows then. T is double or float, or std::complex of one of them.
 
 #include "kernels/backend/kernel_table.hpp"
 
@@ -19,6 +20,12 @@ inline constexpr std::uint32_t kTransposedFactor = 1;
 inline constexpr std::uint32_t kAdjointFactor = 2;
 inline constexpr std::uint32_t kFactorVariants = kTransposedFactor | kAdjointFactor;
 
+/// The row, within a panel or a part of one, on which its diagonal begins.
+template <class Panel>
+[[nodiscard]] constexpr std::int64_t diagonal_row(const Panel& panel) noexcept {
+  return panel.col - panel.row;
+}
+
 inline constexpr Operation lu_update{.name = "lu_update",
                                      .operands = 3,
                                      .access = {Access::read_write, Access::read, Access::read},
@@ -26,7 +33,7 @@ inline constexpr Operation lu_update{.name = "lu_update",
                                        const auto c = static_cast<double>(x[0].cols);
                                        const auto b = static_cast<double>(x[1].cols);
                                        const auto below =
-                                           static_cast<double>(x[1].rows - x[1].col) - b;
+                                           static_cast<double>(x[1].rows - diagonal_row(x[1])) - b;
                                        return c * b * (b - 1) + 2 * below * b * c;
                                      }};
 

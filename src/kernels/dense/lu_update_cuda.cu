@@ -21,7 +21,7 @@ void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
   const cublasOperation_t op = blas::op_of_factor<T>(parameters.variant);
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const BlockView* x = calls[i];
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1]);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
     const std::int64_t b = panel.cols;

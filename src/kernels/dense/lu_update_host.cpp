@@ -15,7 +15,7 @@ void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParamete
     const CBLAS_TRANSPOSE op = blas::op_of_factor<T>(variant);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1]);
     const std::int64_t b = panel.cols;
     const std::int64_t below = panel.rows - first - b;
     const auto l11 = panel.block(first, 0, b, b);
