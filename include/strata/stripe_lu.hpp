@@ -59,8 +59,9 @@ struct StripeSolveResult : GeneralSolveResult {
 };
 
 /// Solves A·X = B; X may not overlap A or B. A source gives its matrix by rows
-/// (MatrixSource::by_rows). Files are temporary: nothing of them is left, and a run that ends is
-/// begun again. Throws Error{memory} where the stripes do not fit.
+/// (MatrixSource::by_rows), of which the host holds those of a stripe beside what the options
+/// allow. Files are temporary: nothing of them is left, and a run that ends is begun again. Throws
+/// Error{memory} where the stripes do not fit.
 [[nodiscard]] StripeSolveResult solve_by_stripes(MatrixView<const double> a,
                                                  MatrixView<const double> b, MatrixView<double> x,
                                                  const StripeOptions& stripes,

@@ -51,6 +51,12 @@ std::int64_t rule_stripe(const StripeProblem& problem, const Machine& machine) {
   return (n + stripes - 1) / stripes;
 }
 
+/// "auto" means the host: no other device has the kernels.
+Options on_cpus(Options options) {
+  if (options.devices == "auto") options.devices = "host";
+  return options;
+}
+
 /// The first of the columns in which something went wrong.
 void note_first(std::int64_t column, std::int64_t& first) {
   if (first < 0 || column < first) first = column;
@@ -106,7 +112,7 @@ template <class T>
 StripeFactor<T>::StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOptions& stripes,
                               const Options& options)
     : options_(options),
-      session_(std::make_shared<DeviceSet>(options), options),
+      session_(std::make_shared<DeviceSet>(on_cpus(options)), options),
       problem_(stripe_problem(n, element_of<T>, rhs, session_.machine(), stripes)) {
   session_.adopt(plan_stripes(problem_, session_.machine(), stripes));
   if (problem_.in_storage) {

@@ -17,21 +17,26 @@ struct StripeStep {
   std::int64_t j = 0;
   std::int64_t first = 0;
   std::int64_t end = 0;
-  bool factors = false;  ///< it is one of a meta-stripe, and is factored then
+  bool factors = false;  ///< and is factored then
+  bool soon = true;      ///< it is the next that others take, so it stays
   bool last = false;     ///< on its device nothing needs these stripes after it
 };
 
+/// The stripe behind a meta-stripe is factored as soon as it has taken that, whether it comes first
+/// or last: it does not have to come again for it.
 std::vector<StripeStep> stripe_steps(const StripeProblem& problem, std::int64_t stripes) {
   std::vector<StripeStep> steps;
   const std::int64_t meta = std::max<std::int64_t>(problem.meta, 1);
   bool backwards = false;
   for (std::int64_t first = 0; first < stripes; first += meta) {
     const std::int64_t end = std::min(first + meta, stripes);
-    for (std::int64_t j = first; j < end; ++j) steps.push_back({j, first, j, true, false});
+    for (std::int64_t j = first == 0 ? 0 : first + 1; j < end; ++j)
+      steps.push_back({j, first, j, true, true, false});
     const std::int64_t count = stripes - end;
-    for (std::int64_t s = 0; s < count; ++s)
-      steps.push_back(
-          {backwards ? stripes - 1 - s : end + s, first, end, false, s >= count - problem.devices});
+    for (std::int64_t s = 0; s < count; ++s) {
+      const std::int64_t j = backwards ? stripes - 1 - s : end + s;
+      steps.push_back({j, first, end, j == end, s + 1 == count, s >= count - problem.devices});
+    }
     backwards = problem.zigzag && !backwards;
   }
   return steps;
@@ -67,18 +72,18 @@ class StripeEmitter {
             {right_of(j, c), {block_of(j, i), of_multipliers(stripes_ + c)}, right_of(i, c)});
   }
   /// <II> and <IK>.
-  void factor(std::int64_t i) {
-    constexpr Hint kLast = Hint::last_write | Hint::retain;
+  void factor(std::int64_t i, bool stays) {
+    const Hint last = stays ? Hint::last_write | Hint::retain : Hint::last_write;
     tasks_
         .add(stripe_factor, device_of(i),
-             {{block_of(i, i), kLast},
+             {{block_of(i, i), last},
               {pivots_of(i), Hint::last_write},
               {status_of(i, i), Hint::last_write}},
              static_cast<std::uint32_t>(problem_.substripe))
         .urgent = true;  // everything waits for it
     for (std::int64_t k = i + 1; k < stripes_; ++k)
       tasks_.add(stripe_row, device_of(i),
-                 {{block_of(i, k), kLast},
+                 {{block_of(i, k), last},
                   {status_of(i, k), Hint::last_write},
                   block_of(i, i),
                   pivots_of(i)});
@@ -186,7 +191,7 @@ Schedule stripe_factorization(const StripeProblem& problem) {
     const StripeStep& step = (*steps)[static_cast<std::size_t>(s)];
     StripeEmitter emitter(problem, stripes, columns, tasks);
     emitter.update(step);
-    if (step.factors) emitter.factor(step.j);
+    if (step.factors) emitter.factor(step.j, step.soon);
   };
   return schedule;
 }

@@ -17,7 +17,8 @@
 // Right-hand sides are carried along as columns of A. The order of the stripes J decides what is
 // still in a cache of stripes when it is wanted. Basic is ascending for each I. Zigzag goes forth
 // and back in turn, so that the stripes that were used last come first, I + 1 among them.
-// Meta-zigzag does so with several I at once, a meta-stripe, past which each J goes once.
+// Meta-zigzag does so with several I at once, a meta-stripe, past which each J goes once. The next
+// I is factored once J = I + 1 is done.
 
 #include <cstdint>
 

@@ -120,6 +120,42 @@ TEST(StripeLu, SolvesAsLapackDoes) {
   }
 }
 
+TEST(StripeLu, TakesNothing) {
+  const Scratch folder;
+  for (const std::int64_t n : {0, 20}) {
+    for (const bool in_storage : {false, true}) {
+      Options options = on_one_cpu();
+      if (in_storage) options = test::in_folders(options, folder, 1);
+      const Matrix<double> a = random_matrix<double>(n, n, 4);
+      const Matrix<double> b = random_matrix<double>(n, n == 0 ? 2 : 0, 5);
+      Matrix<double> x = b;
+      const StripeSolveResult result =
+          solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(8, 4), options);
+      EXPECT_EQ(result.refusal, "") << n;
+      EXPECT_EQ(result.certificate.backward_error, 0) << n;
+    }
+  }
+}
+
+TEST(StripeLu, WithoutRefinementIsMeasuredAllTheSame) {
+  const Matrix<Complex128> a = random_matrix<Complex128>(90, 90, 4);
+  const Matrix<Complex128> b = random_matrix<Complex128>(90, 2, 5);
+  Matrix<Complex128> x(90, 2);
+  StripeOptions stripes = stripes_of(20, 0);
+  stripes.refines = false;
+  const StripeSolveResult result =
+      solve_by_stripes(a.view(), b.view(), x.view(), stripes, on_one_cpu());
+  EXPECT_EQ(result.refusal, "");
+  EXPECT_EQ(result.certificate.refinement_steps, 0);
+  double most = 0;
+  for (std::int64_t c = 0; c < 2; ++c)
+    most = std::max(most, test::hermitian_errors(a, b, x, c).normwise);
+  EXPECT_GT(most, 1e-16);
+  EXPECT_NEAR(result.certificate.backward_error, most, 1e-3 * most + 1e-15);
+  EXPECT_TRUE(std::isnan(result.certificate.forward_error)) << "not asked for";
+  EXPECT_GT(result.largest_multiplier, 1);
+}
+
 TEST(StripeLu, RefusesWhatLocalPivotsCannotDo) {
   const Matrix<double> a = test::swapped_halves(48);
   const Matrix<double> b = random_matrix<double>(48, 1, 3);

@@ -124,10 +124,10 @@ std::string order_of(const StripeProblem& problem) {
 }
 
 TEST(StripeTasks, GoForthAndBack) {
-  EXPECT_EQ(order_of(problem_of(4, 1, false, 1)), "f0 1<0 2<0 3<0 f1 2<1 3<1 f2 3<2 f3 ");
-  EXPECT_EQ(order_of(problem_of(4, 1, true, 1)), "f0 1<0 2<0 3<0 f1 3<1 2<1 f2 3<2 f3 ");
+  EXPECT_EQ(order_of(problem_of(4, 1, false, 1)), "f0 f1<0 2<0 3<0 f2<1 3<1 f3<2 ");
+  EXPECT_EQ(order_of(problem_of(4, 1, true, 1)), "f0 f1<0 2<0 3<0 3<1 f2<1 f3<2 ");
   EXPECT_EQ(order_of(problem_of(6, 2, true, 1)),
-            "f0 f1<0 2<0<1 3<0<1 4<0<1 5<0<1 f2 f3<2 5<2<3 4<2<3 f4 f5<4 ");
+            "f0 f1<0 f2<0<1 3<0<1 4<0<1 5<0<1 f3<2 5<2<3 f4<2<3 f5<4 ");
 }
 
 TEST(StripeTasks, StripesAboveStayUntilAllBelowHaveTakenThem) {
