@@ -39,6 +39,8 @@ struct StripeOptions {
   /// false: X is what the factors give, B carried along. Its backward errors are measured, and it
   /// is refused for pivots alone; no more of the certificate is found.
   bool refines = true;
+  /// Gaussian elimination as published: L is dropped while it is made, and nothing is refined.
+  bool gauss = false;
 };
 
 /// "basic", "zigzag", "meta-zigzag:2"; and back into `order` and `meta`, throwing Error{misuse}.

@@ -75,6 +75,7 @@ StripeProblem stripe_problem(std::int64_t n, Element precision, std::int64_t rhs
   problem.n = n;
   problem.meta = stripes.order == StripeOrder::meta_zigzag ? stripes.meta : 1;
   problem.zigzag = stripes.order != StripeOrder::basic;
+  problem.discards = stripes.gauss;
   problem.rhs = rhs;
   problem.in_storage = machine.storage.has_value();
   problem.precision = precision;
@@ -121,6 +122,7 @@ StripeFactor<T>::StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOpti
     storage.about = fmt::format("LU of order {} in {}, stripes of {} rows", n,
                                 to_string(problem_.precision), problem_.stripe);
     storage.temporary = true;
+    storage.journal_bytes = 0;  // small blocks rest in files, too
     storage.files = options.storage.files;
     files_ = FileStore::create(blocks(), storage);
   } else {
@@ -223,6 +225,8 @@ template <class T>
 RunReport StripeFactor<T>::solve(MatrixView<T> x, StripeSweeps sweeps) {
   require(info_.ok && x.rows == problem_.n, ErrorKind::misuse, "lu",
           "there are no stripes of order {} to solve with", x.rows);
+  require(!problem_.discards || sweeps == StripeSweeps::backward, ErrorKind::misuse, "lu",
+          "multipliers that were dropped cannot solve");
   StripeProblem problem = problem_;
   problem.rhs = x.cols;
   problem.rhs_tile = stripe_rhs_tile(x.cols, problem.stripe);

@@ -155,7 +155,7 @@ StripeSolveResult solve_stripes(const SlabbedMatrix<W>& a, MatrixView<const W> b
   result.how = factor.how();
   result.refusal = refusal_of(factor.info());
   if (result.refusal.empty())
-    finish<W>(system, factor, std::move(carried), stripes.refines, x, result);
+    finish<W>(system, factor, std::move(carried), stripes.refines && !stripes.gauss, x, result);
   Certificate& c = result.certificate;
   const double rows = static_cast<double>(std::max<std::int64_t>(a.n(), 1));
   result.hpl_residual = c.backward_error / (0x1p-53 * rows);

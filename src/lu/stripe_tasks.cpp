@@ -99,11 +99,13 @@ class StripeEmitter {
   static Hint of_upper(const StripeStep& step) { return step.last ? Hint::release : Hint::retain; }
   /// Multipliers stay until column k, or of B stripes + c, has taken them.
   [[nodiscard]] Hint of_multipliers(std::int64_t k) const {
-    return k + 1 < stripes_ + columns_ ? Hint::retain : Hint::release;
+    if (k + 1 < stripes_ + columns_) return Hint::retain;
+    return problem_.discards ? Hint::release | Hint::last_use : Hint::release;
   }
   void multipliers(std::int64_t j, std::int64_t i, Hint of_diagonal) {
+    const Hint hint = problem_.discards ? Hint::retain : Hint::last_write | Hint::retain;
     tasks_.add(stripe_column, device_of(j),
-               {{block_of(j, i), Hint::last_write | Hint::retain},
+               {{block_of(j, i), hint},
                 {status_of(j, i), Hint::last_write},
                 {block_of(i, i), of_diagonal}});
   }

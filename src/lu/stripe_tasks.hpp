@@ -32,6 +32,9 @@ struct StripeProblem {
   std::int64_t substripe = 0;  ///< rows among which pivots are searched; 0: they are not
   std::int64_t meta = 1;       ///< stripes of a meta-stripe
   bool zigzag = true;
+  /// Multipliers are dropped when they have been used: of B that was carried along X can be found,
+  /// and of nothing else.
+  bool discards = false;
   std::int64_t rhs = 0;       ///< columns of B that are carried along
   std::int64_t rhs_tile = 1;  ///< of them, of a block
   bool in_storage = false;    ///< A rests in storage

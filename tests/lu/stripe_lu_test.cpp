@@ -20,6 +20,7 @@
 #include "tests/lu/general_matrices.hpp"
 #include "tests/lu/stripe_cases.hpp"
 #include "tests/support/nan.hpp"
+#include "tests/support/simulated_files.hpp"
 #include "tests/support/storage_options.hpp"
 
 namespace strata {
@@ -30,6 +31,17 @@ using test::Matrix;
 using test::on_one_cpu;
 using test::Scratch;
 using test::stripes_of;
+
+template <class F>
+void expect_refusal(ErrorKind kind, const std::string& piece, const F& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error with " << piece;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
+  }
+}
 
 template <class T>
 T element(std::uint64_t seed, std::int64_t i, std::int64_t j) {
@@ -351,6 +363,97 @@ TEST(StripeLu, MovesInStorageWhatWasPlanned) {
   }
 }
 
+TEST(StripeLu, WritesLessWithoutMultipliersAndHasTheSameBits) {
+  constexpr std::int64_t kOrder = 200;
+  const Matrix<double> a = random_matrix<double>(kOrder, kOrder, 4);
+  const Matrix<double> b = random_matrix<double>(kOrder, 3, 5);
+  for (const char* order : {"basic", "zigzag", "meta-zigzag:2"}) {
+    std::vector<Moved> all;
+    std::vector<Matrix<double>> found;
+    for (const bool gauss : {false, true}) {
+      const Scratch folder;
+      const Options options = test::in_folders(
+          test::within_budget({"host:2", 0.35, 1 / 15.}, kOrder * kOrder * 8, 0), folder, 2);
+      StripeOptions stripes = stripes_of(10, 5, order);
+      stripes.refines = false;
+      stripes.gauss = gauss;
+      Matrix<double> x(kOrder, 3);
+      const StripeSolveResult result =
+          solve_by_stripes(by_rows(a, kOrder), b.view(), x.view(), stripes, options);
+      ASSERT_EQ(result.refusal, "");
+      EXPECT_EQ(result.factor.traffic, result.factor.planned_traffic);
+      EXPECT_LT(result.certificate.backward_error, 1e-11);
+      all.push_back(moved(result.factor.traffic));
+      found.push_back(x);
+    }
+    EXPECT_TRUE(test::same_bits(found[0].data, found[1].data)) << order;
+    EXPECT_LT(all[1].written, all[0].written) << order;
+    // U is written all the same.
+    EXPECT_GE(all[1].written, kOrder * kOrder * 8 / 2);
+  }
+  StripeOptions gauss = stripes_of(10, 5);
+  gauss.gauss = true;
+  StripeFactor<double> factor(kOrder, 3, gauss, on_one_cpu());
+  Matrix<double> y = b;
+  ASSERT_TRUE(factor.factor(source_of_view<double>(a.data.data(), a.ld(), false), 1, y.view()).ok);
+  expect_refusal(ErrorKind::misuse, "dropped",
+                 [&] { (void)factor.solve(y.view(), StripeSweeps::both); });
+}
+
+// ---- faults
+
+/// Whatever operation of the files fails, that is told, or X is what it is without a fault.
+TEST(StripeLu, FaultsOfFilesAreToldAndNeverNumbers) {
+  constexpr std::int64_t kOrder = 40;
+  const Matrix<double> a = random_matrix<double>(kOrder, kOrder, 4);
+  const Matrix<double> b = random_matrix<double>(kOrder, 1, 5);
+  const auto solve = [&](test::SimulatedFiles& files, Matrix<double>& x) {
+    Options options = test::within_budget({"host:1", 0.5, 0.2}, kOrder * kOrder * 8, 0);
+    options.storage.directories = {"one", "two"};
+    options.storage.files = &files;
+    StripeOptions stripes = stripes_of(8, 4, "meta-zigzag:2");
+    stripes.gauss = true;
+    return solve_by_stripes(a.view(), b.view(), x.view(), stripes, options);
+  };
+  test::SimulatedFiles sound(4096);
+  Matrix<double> expected(kOrder, 1);
+  ASSERT_EQ(solve(sound, expected).refusal, "");
+  const std::int64_t operations = sound.operations();
+  ASSERT_GT(operations, 50);
+  std::int64_t told = 0;
+  for (std::int64_t at = 0; at < operations; ++at) {
+    test::SimulatedFiles files(4096);
+    files.fail_at(at, "no such sector");
+    Matrix<double> x(kOrder, 1);
+    try {
+      ASSERT_EQ(solve(files, x).refusal, "") << at;
+      EXPECT_TRUE(test::same_bits(x.data, expected.data)) << at;
+    } catch (const Error& error) {
+      ++told;
+      EXPECT_NE(std::string(error.what()).find("no such sector"), std::string::npos)
+          << error.what();
+      for (const double value : x.data) ASSERT_EQ(value, 0) << at;
+    }
+  }
+  EXPECT_GT(told, operations / 2);
+  // Writes that are lost are seen when they are read.
+  std::int64_t lost = 0;
+  for (std::int64_t at = 0; at < 40; ++at) {
+    test::SimulatedFiles files(4096);
+    files.drop_writes(at, 1);
+    Matrix<double> x(kOrder, 1);
+    try {
+      (void)solve(files, x);
+      EXPECT_TRUE(test::same_bits(x.data, expected.data)) << at;
+    } catch (const Error& error) {
+      ++lost;
+      EXPECT_NE(std::string(error.what()).find("is not what was written"), std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_GT(lost, 20);
+}
+
 TEST(StripeLu, ChoosesStripesThatFit) {
   for (const std::int64_t n : {100, 700}) {
     const Matrix<double> a = random_matrix<double>(n, n, 4);
@@ -367,18 +470,7 @@ TEST(StripeLu, ChoosesStripesThatFit) {
   }
 }
 
-// ---- misuse and faults
-
-template <class F>
-void expect_refusal(ErrorKind kind, const std::string& piece, const F& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error with " << piece;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
-  }
-}
+// ---- misuse
 
 TEST(StripeLu, SaysWhatDoesNotFit) {
   StripeOptions stripes;

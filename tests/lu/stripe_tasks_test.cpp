@@ -301,6 +301,7 @@ TEST(StripePlans, AreProvenForEveryBudget) {
         StripeProblem problem = problem_of(stripes, order.meta, order.zigzag, devices);
         for (const bool in_storage : {false, true}) {
           problem.in_storage = in_storage;
+          problem.discards = stripes % 2 == 0;
           const auto schedule = std::make_shared<const Schedule>(stripe_factorization(problem));
           const std::int64_t smallest = smallest_budget_bytes(*schedule);
           for (const std::int64_t slots : {0, 3, 30}) {
