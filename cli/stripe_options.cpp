@@ -21,6 +21,8 @@ void StripeArguments::add_to(Command& algorithm) {
       .needs(of_order)
       .check(one_of({"idle", "opt"}))
       .capture_default_str();
+  algorithm.add_flag("--gauss", gauss, "of stripes: U and right-hand sides alone, L is dropped")
+      .needs(of_order);
 }
 
 std::optional<StripeOptions> StripeArguments::options() const {
@@ -30,6 +32,7 @@ std::optional<StripeOptions> StripeArguments::options() const {
   set_pivoting(pivoting, stripes);
   stripes.stripe = stripe;
   stripes.policy = parse_policy(eviction);
+  stripes.gauss = gauss;
   return stripes;
 }
 

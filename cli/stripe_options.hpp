@@ -1,6 +1,6 @@
 #pragma once
-// --order, --pivoting, --stripe and --eviction: LU by stripes in the place of panels, of plan lu
-// and bench lu.
+// --order, --pivoting, --stripe, --eviction and --gauss: LU by stripes in the place of panels, of
+// plan lu and bench lu.
 
 #include <memory>
 #include <optional>
@@ -16,6 +16,7 @@ struct StripeArguments {
   std::string pivoting = "local:200";
   std::int64_t stripe = 0;
   std::string eviction = "idle";
+  bool gauss = false;
 
   void add_to(Command& algorithm);
   /// Absent without --order. Throws Error{misuse} for names that are none.

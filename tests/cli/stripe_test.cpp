@@ -47,6 +47,8 @@ TEST(CliStripes, PlansMoveLessTheMoreTheirOrderReuses) {
             .at("planned_traffic"));
   EXPECT_GE(static_cast<double>(hidden[1]), 0.95 * static_cast<double>(hidden[0]));
   expect_pieces(expect_done(kPlan + Words{"--order", "zigzag"}), {"stripe 1000", "idle zigzag"});
+  const Json gauss = expect_json(kPlan + Words{"--order", "meta-zigzag:3", "--gauss"});
+  EXPECT_LT(bytes_of_storage(gauss.at("planned_traffic")), before);
 }
 
 TEST(CliStripes, PlansSayWhatTheyDoNotTake) {
