@@ -22,6 +22,7 @@
 #include "base/index.hpp"
 #include "lu/certified_solve.hpp"
 #include "lu/stripe_factor.hpp"
+#include "session/budget.hpp"
 #include "session/report.hpp"
 
 namespace strata {
