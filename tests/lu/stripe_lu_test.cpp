@@ -307,15 +307,18 @@ Machine machine_for(std::int64_t n, double host, double device, int devices = 1)
 TEST(StripePlans, MoveFewerBytesTheMoreTheirOrderReuses) {
   struct Case {
     std::int64_t n, stripes, meta;
+    bool gauss = false;
   };
   // A fifth of the matrix holds a meta-stripe and two stripes.
-  for (const Case& c :
-       {Case{2000, 20, 2}, Case{2000, 40, 2}, Case{2000, 40, 5}, Case{1999, 37, 3}}) {
+  for (const Case& c : {Case{2000, 20, 2}, Case{2000, 40, 2}, Case{2000, 40, 5}, Case{1999, 37, 3},
+                        Case{2000, 20, 2, true}, Case{2000, 40, 5, true}}) {
     const std::int64_t stripe = (c.n + c.stripes - 1) / c.stripes;
     ASSERT_LE((c.meta + 2) * stripe, c.n / 5);
     const Machine machine = machine_for(c.n, 0.2, 1 / 15.);
     const auto stripes = [&](const std::string& order) {
-      return moved(simulate_stripes(c.n, machine, stripes_of(stripe, 8, order)).planned_traffic);
+      StripeOptions options = stripes_of(stripe, 8, order);
+      options.gauss = c.gauss;
+      return moved(simulate_stripes(c.n, machine, options).planned_traffic);
     };
     const Moved basic = stripes("basic");
     const Moved zigzag = stripes("zigzag");
