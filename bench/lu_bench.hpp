@@ -7,11 +7,13 @@
 // Figures are medians over `repeats` runs after one to warm up (none where repeats is 1).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/cholesky_bench.hpp"
 #include "strata/lu.hpp"
+#include "strata/stripe_lu.hpp"
 
 namespace strata::bench {
 
@@ -20,9 +22,10 @@ struct LuBench {
   Element precision = Element::fp64;
   int repeats = 3;
   std::uint64_t seed = 1;
-  std::string peer;      ///< "" or "openblas"; in core "cusolver"
-  int peer_threads = 0;  ///< 0: all cores
-  bool in_core = false;  ///< the matrix lies on the device: lu_in_core.hpp
+  std::string peer;                        ///< "" or "openblas"; in core "cusolver"
+  int peer_threads = 0;                    ///< 0: all cores
+  bool in_core = false;                    ///< the matrix lies on the device: lu_in_core.hpp
+  std::optional<StripeOptions> stripes{};  ///< in storage: by stripes, not by panels
 };
 
 struct LuBenchRow {

@@ -38,14 +38,18 @@ class Folders {
   std::vector<std::string> paths;
 };
 
-MatrixSource<double> uniform_matrix(std::int64_t n, std::uint64_t seed) {
+/// By rows or by columns the same matrix.
+MatrixSource<double> uniform_matrix(std::int64_t n, std::uint64_t seed, bool by_rows) {
   const auto crew = std::make_shared<WorkCrew>(
       static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1);
-  return {n, false, [=](std::int64_t first, std::int64_t count, double* to) {
+  const std::int64_t along = by_rows ? n : 1;
+  const std::int64_t across = by_rows ? 1 : n;
+  return {n, by_rows, [=](std::int64_t first, std::int64_t count, double* to) {
             crew->share(count, [&](std::int64_t c) {
-              const auto column = static_cast<std::uint64_t>((first + c) * n);
-              for (std::int64_t i = 0; i < n; ++i)
-                to[c * n + i] = random_uniform(seed, column + static_cast<std::uint64_t>(i)) - 0.5;
+              for (std::int64_t i = 0; i < n; ++i) {
+                const auto place = static_cast<std::uint64_t>((first + c) * across + i * along);
+                to[c * n + i] = random_uniform(seed, place) - 0.5;
+              }
             });
           }};
 }
@@ -81,6 +85,43 @@ void set_residuals(const MatrixSource<double>& a, const std::vector<double>& x,
                                              static_cast<double>(std::max<std::int64_t>(n, 1)));
 }
 
+MatrixView<const double> column_of(const std::vector<double>& x) {
+  return {x.data(), std::ssize(x), 1, std::max<std::int64_t>(std::ssize(x), 1)};
+}
+MatrixView<double> column_of(std::vector<double>& x) {
+  return {x.data(), std::ssize(x), 1, std::max<std::int64_t>(std::ssize(x), 1)};
+}
+
+void solve_by_panels(std::int64_t n, const LuBench& bench, const Options& options,
+                     const std::vector<double>& b, std::vector<double>& x, LuStorageRow& row) {
+  const MatrixSource<double> a = uniform_matrix(n, bench.seed, false);
+  const auto start = std::chrono::steady_clock::now();
+  GeneralFactor factor = factor_general(a, Element::fp64, options);
+  row.total_seconds = seconds_since(start);
+  row.run = factor.report();
+  row.growth = factor.info().growth;
+  row.how = factor.stored().how;
+  const auto solve = std::chrono::steady_clock::now();
+  (void)factor.solve(column_of(b), column_of(x));
+  row.solve_seconds = seconds_since(solve);
+}
+
+/// B is carried along, and X is what the factors give.
+void solve_by_stripes(std::int64_t n, const LuBench& bench, const Options& options,
+                      const std::vector<double>& b, std::vector<double>& x, LuStorageRow& row) {
+  StripeOptions stripes = *bench.stripes;
+  stripes.refines = false;
+  const auto start = std::chrono::steady_clock::now();
+  const StripeSolveResult result = strata::solve_by_stripes(
+      uniform_matrix(n, bench.seed, true), column_of(b), column_of(x), stripes, options);
+  row.total_seconds = seconds_since(start);
+  row.run = result.factor;
+  row.growth = result.info.growth;
+  row.how = result.how;
+  row.refusal = result.refusal;
+  row.solve_seconds = result.solve.seconds;
+}
+
 LuStorageRow run_one(std::int64_t n, const LuBench& bench, Options options) {
   Folders folders(options.storage.directories);
   options.storage.directories = folders.paths;
@@ -95,27 +136,17 @@ LuStorageRow run_one(std::int64_t n, const LuBench& bench, Options options) {
     machine.storage = rates;
     options.rates = machine;
   }
-  const MatrixSource<double> a = uniform_matrix(n, bench.seed);
-  const auto start = std::chrono::steady_clock::now();
-  GeneralFactor factor = factor_general(a, Element::fp64, options);
-  row.total_seconds = seconds_since(start);
-  row.run = factor.report();
-  row.growth = factor.info().growth;
-  row.how = factor.stored().how;
-  const Traffic& planned = row.run.planned_traffic;
-  // Panels are made, not read, the first time.
-  const std::int64_t read = planned.storage_read_bytes - n * n * bytes_of(Element::fp64);
-  row.bound_seconds = std::max(static_cast<double>(read) / row.read_rate,
-                               static_cast<double>(planned.storage_write_bytes) / row.write_rate);
   std::vector<double> b(at(n));
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_uniform(bench.seed + 1, i) - 0.5;
   std::vector<double> x(b);
-  const auto solve = std::chrono::steady_clock::now();
-  const std::int64_t ld = std::max<std::int64_t>(n, 1);
-  (void)factor.solve(MatrixView<const double>{b.data(), n, 1, ld},
-                     MatrixView<double>{x.data(), n, 1, ld});
-  row.solve_seconds = seconds_since(solve);
-  set_residuals(a, x, b, row);
+  bench.stripes ? solve_by_stripes(n, bench, options, b, x, row)
+                : solve_by_panels(n, bench, options, b, x, row);
+  const Traffic& planned = row.run.planned_traffic;
+  // The matrix is made, not read, the first time.
+  const std::int64_t read = planned.storage_read_bytes - n * n * bytes_of(Element::fp64);
+  row.bound_seconds = std::max(static_cast<double>(read) / row.read_rate,
+                               static_cast<double>(planned.storage_write_bytes) / row.write_rate);
+  if (row.refusal.empty()) set_residuals(uniform_matrix(n, bench.seed, false), x, b, row);
   return row;
 }
 

@@ -204,7 +204,8 @@ void CommonOptions::add_device_options(Command& app) {
 
 void CommonOptions::add_run_options(Command& app) {
   add_device_options(app);
-  app.add_option("--policy", policy, "how device memory is managed: sync, async, v1, v2, v3 or opt")
+  app.add_option("--policy", policy,
+                 "how device memory is managed: sync, async, v1, v2, v3, opt or idle")
       .capture_default_str();
   app.add_option("--rates", rates,
                  "rates measured by 'strata info --calibrate -o', for predictions");

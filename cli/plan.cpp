@@ -9,6 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/app.hpp"
+#include "cli/stripe_options.hpp"
 #include "schedule/machine_model.hpp"
 
 namespace strata::cli {
@@ -21,6 +22,7 @@ struct PlanArguments {
   std::string precision = "fp64";
   bool generated = false;
   std::vector<std::string> storage;
+  StripeArguments stripes;
 };
 
 /// A dense factorization that can be planned.
@@ -37,10 +39,14 @@ constexpr DensePlan kCholeskyPlan{"cholesky", "a Cholesky", "tile",
                                     return simulate_cholesky(arguments.n, machine, options, element,
                                                              arguments.generated);
                                   }};
-constexpr DensePlan kLuPlan{
-    "lu", "an LU", "panel",
-    [](const PlanArguments& arguments, const Machine& machine, const Options& options,
-       Element element) { return simulate_lu(arguments.n, machine, options, element); }};
+constexpr DensePlan kLuPlan{"lu", "an LU", "panel",
+                            [](const PlanArguments& arguments, const Machine& machine,
+                               const Options& options, Element element) {
+                              if (const auto stripes = arguments.stripes.options())
+                                return simulate_stripes(arguments.n, machine, *stripes, options,
+                                                        element);
+                              return simulate_lu(arguments.n, machine, options, element);
+                            }};
 
 /// N equal devices with round, made-up rates, and all the host memory that is wanted unless
 /// --host-memory says less.
@@ -61,10 +67,11 @@ Machine emulated_machine(const std::string& devices, const Options& options) {
   return machine;
 }
 
-void print_plan(const RunReport& report, const DensePlan& what, bool measured_rates) {
-  fmt::print("{} of order {}, {} ({}) of {}, {}, {} {}, policy {}\n", what.name, report.n,
+/// `tile`: what a tile is called.
+void print_plan(const RunReport& report, const char* name, const char* tile, bool measured_rates) {
+  fmt::print("{} of order {}, {} ({}) of {}, {}, {} {}, policy {}\n", name, report.n,
              counted(std::ssize(report.devices), "device"), fmt::join(report.devices, ", "),
-             counted(report.compute_queues, "queue"), report.path, what.tile, report.tile,
+             counted(report.compute_queues, "queue"), report.path, tile, report.tile,
              report.policy);
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
@@ -86,14 +93,15 @@ int run_plan(const PlanArguments& arguments, const DensePlan& what, const Common
   check_outputs(common, {}, {common.rates});
   const Element element = element_named(arguments.precision);
   const RunReport report = what.simulate(arguments, machine_of(common, options), options, element);
+  const char* tile = arguments.stripes.order.empty() ? what.tile : "stripe";
   ReportData data;
   data.title = fmt::format("Plan of {} factorization of order {}", what.title, report.n);
   data.subtitle = fmt::format("{}, {} {}, policy {}", counted(std::ssize(report.devices), "device"),
-                              what.tile, report.tile, report.policy);
+                              tile, report.tile, report.policy);
   data.run = report;
   data.simulated = true;
   return finish(common, std::move(data), to_json(report),
-                [&] { print_plan(report, what, options.rates.has_value()); });
+                [&] { print_plan(report, what.name, tile, options.rates.has_value()); });
 }
 
 struct PlanQrArguments {
@@ -203,10 +211,13 @@ void add_precision(Command& algorithm, PlanArguments& arguments, const char* hel
 
 void add_plan_lu(Command& verb, CommonOptions& common, Run& run) {
   Command algorithm = verb.add_subcommand("lu", "dense LU with partial pivoting, by panels");
-  add_examples(algorithm, {"strata plan lu --n 100000 --devices host:2 --device-memory 16GiB"});
+  add_examples(algorithm, {"strata plan lu --n 100000 --devices host:2 --device-memory 16GiB",
+                           "strata plan lu --n 100000 --devices host:2 --device-memory 4GiB "
+                           "--host-memory 32GiB --storage /disk --order meta-zigzag:2"});
   auto arguments = std::make_shared<PlanArguments>();
   add_dense_plan(algorithm, kLuPlan, common, arguments, run);
   add_precision(algorithm, *arguments, "fp64, fp32, complex128 or complex64");
+  arguments->stripes.add_to(algorithm);
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& 
     object["hpl_residual"] = number(row.hpl_residual);
     object["growth"] = number(row.growth);
     object["how"] = row.how;
+    if (!row.refusal.empty()) object["refusal"] = row.refusal;
     results.push_back(std::move(object));
   }
   const Json object = {{"benchmark", "lu in storage"}, {"results", results}};
@@ -113,6 +114,7 @@ int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& 
       fmt::print(
           "         {}; {:.4g} s with the passes over A; solved in {:.4g} s, max |Ax - b| {:.2g}\n",
           row.how, row.total_seconds, row.solve_seconds, row.largest_residual);
+      if (!row.refusal.empty()) fmt::print("         refused: {}\n", row.refusal);
       if (!(run.traffic == run.planned_traffic))
         fmt::print("         traffic differs from the plan\n");
     }

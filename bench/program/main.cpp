@@ -10,6 +10,7 @@
 #include "bench/cholesky_bench.hpp"
 #include "bench/program/program.hpp"
 #include "cli/program.hpp"
+#include "cli/stripe_options.hpp"
 #include "geostat/point_order.hpp"
 #include "session/policy.hpp"
 
@@ -254,11 +255,16 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
   algorithm.add_list("--storage", *storage,
                      "L and U in files in these directories, of a matrix that is made as it is "
                      "needed; with --host-memory");
-  algorithm.callback([&run, &common, bench, precision, storage] {
+  auto stripes = std::make_shared<StripeArguments>();
+  stripes->add_to(algorithm);
+  algorithm.callback([&run, &common, bench, precision, storage, stripes] {
     for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
       if (*precision == to_string(element)) bench->precision = element;
-    run = [&common, bench, storage] {
+    run = [&common, bench, storage, stripes] {
       bench->seed = common.seed;
+      bench->stripes = stripes->options();
+      require(!bench->stripes || !storage->empty(), ErrorKind::misuse, "cli",
+              "--order {} is for --storage", stripes->order);
       if (!storage->empty()) return run_lu_storage(*bench, *storage, common);
       return bench->in_core ? run_lu_in_core_comparison(*bench, common)
                             : run_lu_comparison(*bench, common);

@@ -104,6 +104,7 @@ enum class Policy : std::uint8_t {
   v2,     ///< v1, and operands, least recently used evicted first
   v3,     ///< v2, and the diagonal tile retained until its column is solved
   opt,    ///< furthest-next-use eviction and an order of tasks that reuses more
+  idle,   ///< the longest idle leaves, but for what tasks retain; of LU by stripes
 };
 
 }  // namespace strata

@@ -20,5 +20,6 @@
 #include "strata/sparse_cholesky.hpp"
 #include "strata/sparse_factor.hpp"
 #include "strata/sparse_matrix.hpp"
+#include "strata/stripe_lu.hpp"
 #include "strata/trace.hpp"
 #include "strata/trace_export.hpp"

@@ -16,6 +16,7 @@
 #include "kernels/dense/mixed_products.hpp"
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/potrf_batched.hpp"
+#include "kernels/dense/stripe.hpp"
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/tile_inverse.hpp"
 #include "kernels/dense/tile_norm.hpp"
@@ -46,6 +47,9 @@ void add_dense(KernelTable& table) {
   table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
   table.set(lu_back, Elements(2, element), lu_back_host<T>);
   table.set(copy_rows, Elements(2, element), copy_rows_host<T>);
+  table.set(stripe_factor, kGetrfElements<T>, stripe_factor_host<T>);
+  table.set(stripe_row, kStripeRowElements<T>, stripe_row_host<T>);
+  table.set(stripe_column, kStripeColumnElements<T>, stripe_column_host<T>);
 }
 
 template <class T>

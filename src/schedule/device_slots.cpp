@@ -31,7 +31,8 @@ DeviceSlots::DeviceSlots(const PlanLayout& layout, std::size_t device, std::int6
 
 DeviceSlots::Key DeviceSlots::key_of(const Slot& s) const {
   if (s.block < 0 || s.held) return {};
-  const std::uint64_t rank_class = s.dirty ? 2 : s.retained ? 1 : 0;
+  const bool dirty = s.dirty && eviction_ != Eviction::longest_idle;
+  const std::uint64_t rank_class = dirty ? 2 : s.retained ? 1 : 0;
   constexpr std::uint64_t kOrderMax = (std::uint64_t{1} << 61) - 1;
   const std::uint64_t order =
       eviction_ == Eviction::furthest_next_use

@@ -3,8 +3,9 @@
 //
 // Contract: a slot that is *held* (an operand of the task being planned) is never chosen as a
 // victim. Victims are taken in three classes: clean blocks first, then those that tasks asked to
-// retain, then blocks whose value is only here. Within a class the eviction rule decides; ties go
-// to the block that was used longest ago, so that its slot is soon free for a load that runs ahead.
+// retain, then blocks whose value is only here; where the longest idle leaves, that makes no
+// difference. Within a class the eviction rule decides; ties go to the block that was used longest
+// ago, so that its slot is soon free for a load that runs ahead.
 //
 // Method: a tournament tree over the slots of each size class, in which only those slots are played
 // again that changed since a victim was last asked for: with few loads for each task, most changes

@@ -30,8 +30,9 @@
 // Method: tasks are planned in program order. The operands of a task that are not on its device get
 // a free slot, or the slot of a victim: the least recently used block (v3), or the one whose next
 // use lies furthest in the future (opt; Belady, "A study of replacement algorithms for a
-// virtual-storage computer", 1966). A load waits only for the last use of its slot, so it runs
-// ahead of the computation as far as memory allows.
+// virtual-storage computer", 1966). With the policy `idle` dirty blocks are no better than others.
+// A load waits only for the last use of its slot, so it runs ahead of the computation as far as
+// memory allows.
 
 #include <cstdint>
 #include <iosfwd>
@@ -188,7 +189,12 @@ struct PlanTotals {
 };
 
 /// Which block leaves when a slot is needed.
-enum class Eviction : std::uint8_t { least_recently_used, furthest_next_use };
+enum class Eviction : std::uint8_t {
+  least_recently_used,  ///< a clean one, if there is one
+  furthest_next_use,    ///< likewise
+  /// The one that was used longest ago, clean or not; it is written back where it has to be.
+  longest_idle,
+};
 
 /// What may stay on a device when a task is done with it.
 enum class Keep : std::uint8_t {
@@ -209,7 +215,8 @@ struct PlanOptions {
   /// with one_queue or copies_in_stream.
   bool urgent_queue = false;
   /// What tasks ask to retain stays as long as anything else can leave (v3: the diagonal block,
-  /// until the solves of its column are done).
+  /// until the solves of its column are done). Where the longest idle leaves, that goes for host
+  /// memory, too, until all devices that asked for it release it.
   bool retain = false;
   /// The step of the schedule that comes first; those before it are done, and their blocks at home.
   std::int64_t first_step = 0;

@@ -36,6 +36,7 @@ PlanReader::Planner::Planner(const Plan& plan)
       known_(layout_.queues.size() * layout_.queues.size(), 0),
       home_(at(blocks_.count())),
       holders_(blocks_.count(), schedule_.devices),
+      retainers_(layout_.host >= 0 ? blocks_.count() : 0, schedule_.devices),
       storage_(machine_.storage ? &*machine_.storage : nullptr),
       next_use_(layout_.host >= 0 ? at(blocks_.count()) : 0, kNever) {
   for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
@@ -207,9 +208,8 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
       discard(use.block);
       continue;
     }
-    if (options_.retain && has(use.hint, Hint::retain))
-      slots(device).set_retained(number_[i], true);
-    if (has(use.hint, Hint::release)) slots(device).set_retained(number_[i], false);
+    if (options_.retain && has(use.hint, Hint::retain)) retain(device, number_[i], true);
+    if (has(use.hint, Hint::release)) retain(device, number_[i], false);
     if (ends_here(device, number_[i], use)) {
       if (slot.dirty) store(device, number_[i]);
       let_go(device, number_[i]);

@@ -112,6 +112,8 @@ class PlanReader::Planner {
   void write(int number, Value value) { store(layout_.host, number, value); }
   void note_next_use(std::int64_t block, std::int64_t position);
   void let_go_on_host(std::int64_t block);
+  void retain(int device, int number, bool retained);
+  [[nodiscard]] bool is_retained(std::int64_t block) const;
   void flush_host();
 
   // ---- steps (planner_steps.cpp)
@@ -166,6 +168,7 @@ class PlanReader::Planner {
   std::vector<std::uint64_t> known_;  // by queue and queue: what the first has already waited for
   std::vector<Home> home_;            // by block
   HolderSets holders_;
+  HolderSets retainers_;  // devices that ask to retain a block, where host memory does it, too
   std::vector<std::uint64_t> home_loads_;            // by block and loading queue: the last load
   std::vector<std::vector<std::uint64_t>> readers_;  // by device: by slot and queue of the device
   std::vector<std::vector<std::uint64_t>> peers_;    // by device: by slot and device

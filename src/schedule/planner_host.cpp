@@ -22,6 +22,7 @@ int PlanReader::Planner::victim_on_host(std::int32_t size_class) {
   const int by_rule = host.victim(size_class);
   const double now = clock_[at(copy_queue(layout_.host, device_of(layout_.host).copy_in))];
   if (by_rule < 0 || host.slot(by_rule).idle <= now || host.count() > kSlotsMax) return by_rule;
+  if (options_.eviction == Eviction::longest_idle) return by_rule;
   int best = -1;
   for (int s = 0; s < host.count(); ++s) {
     const Slot& slot = host.slot(s);
@@ -39,6 +40,7 @@ int PlanReader::Planner::place_on_host(BlockId id, std::int64_t block) {
   const int number = make_room(layout_.host, id);
   slots(layout_.host).place(number, id, block);
   slots(layout_.host).slot(number).next_use = next_use_[at(block)];
+  slots(layout_.host).slot(number).retained = is_retained(block);
   note_waste(layout_.host, number, blocks_.bytes(id), 1);
   return number;
 }
@@ -105,6 +107,23 @@ void PlanReader::Planner::store_on_host(int device, int number, Value value) {
 void PlanReader::Planner::note_next_use(std::int64_t block, std::int64_t position) {
   next_use_[at(block)] = position;
   slots(layout_.host).set_next_use(block, position);
+}
+
+/// A block on a device is retained there, or released.
+void PlanReader::Planner::retain(int device, int number, bool retained) {
+  slots(device).set_retained(number, retained);
+  if (layout_.host < 0 || options_.eviction != Eviction::longest_idle) return;
+  const std::int64_t block = slots(device).slot(number).block;
+  retained ? retainers_.add(block, device) : retainers_.remove(block, device);
+  if (is_on_host(block))
+    slots(layout_.host).set_retained(slots(layout_.host).find(block), is_retained(block));
+}
+
+/// Whether host memory retains it.
+bool PlanReader::Planner::is_retained(std::int64_t block) const {
+  bool retained = false;
+  retainers_.for_each(block, [&](int) { retained = true; });
+  return retained;
 }
 
 /// The copy of a block in host memory has no value any more, or is not needed.

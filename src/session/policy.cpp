@@ -8,12 +8,13 @@
 namespace strata {
 namespace {
 
-constexpr std::array<std::pair<Policy, const char*>, 6> kPolicies{{{Policy::sync, "sync"},
+constexpr std::array<std::pair<Policy, const char*>, 7> kPolicies{{{Policy::sync, "sync"},
                                                                    {Policy::async, "async"},
                                                                    {Policy::v1, "v1"},
                                                                    {Policy::v2, "v2"},
                                                                    {Policy::v3, "v3"},
-                                                                   {Policy::opt, "opt"}}};
+                                                                   {Policy::opt, "opt"},
+                                                                   {Policy::idle, "idle"}}};
 
 }  // namespace
 
@@ -28,7 +29,8 @@ Policy parse_policy(const std::string& name) {
   for (const auto& [value, known] : kPolicies) {
     if (name == known) return value;
   }
-  fail(ErrorKind::misuse, "options", "'{}' is no policy: use sync, async, v1, v2, v3 or opt", name);
+  fail(ErrorKind::misuse, "options", "'{}' is no policy: use sync, async, v1, v2, v3, opt or idle",
+       name);
 }
 
 PlanOptions options_of(Policy policy) {
@@ -44,6 +46,10 @@ PlanOptions options_of(Policy policy) {
       break;
     case Policy::v1: options.keep = Keep::accumulator; break;
     case Policy::v3: options.retain = true; break;
+    case Policy::idle:
+      options.eviction = Eviction::longest_idle;
+      options.retain = true;
+      break;
     default: break;
   }
   return options;

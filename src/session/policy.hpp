@@ -13,7 +13,8 @@ namespace strata {
 
 /// The literature's policies (Ren, Ltaief, Abdulah, Keyes, "Accelerating Mixed-Precision
 /// Out-of-Core Cholesky Factorization with Static Task Scheduling", 2024), each one step from the
-/// one before, and ours, which is what PlanOptions are by themselves.
+/// one before, and ours, which is what PlanOptions are by themselves; and that of Carcenac, "From
+/// tile algorithm to stripe algorithm", 2013.
 [[nodiscard]] PlanOptions options_of(Policy policy);
 
 }  // namespace strata

@@ -462,7 +462,9 @@ TEST_P(LuKernels, SolveByTheRowsOfEachSweepAsByThePanel) {
   each([&](auto type) {
     using T = typename decltype(type)::type;
     for (const PanelShape& shape : kShapes) {
-      const auto [n, col, b] = shape;
+      const std::int64_t n = shape.n;
+      const std::int64_t col = shape.col;
+      const std::int64_t b = shape.b;
       Matrix<T> panel(n, b, 2, [](auto i, auto j) { return random_number<T>(71, i, j); });
       for (std::int64_t j = 0; j < b; ++j) panel(col + j, j) += T{4};
       Matrix<std::int64_t> pivots(1, b, 0, [&](auto, auto j) { return n - col - 1 - j % 2; });
@@ -495,6 +497,28 @@ TEST_P(LuKernels, SolveByTheRowsOfEachSweepAsByThePanel) {
                variant);
           call(lu_back, Elements(2, element_of<T>), {view_of(by_block), of_upper}, variant);
           EXPECT_TRUE(same_bits(by_block, by_panel)) << named(shape, columns, variant);
+          // Rows above the diagonal may be missing of X, too.
+          Matrix<T> whole = y;
+          Matrix<T> part(n - col, columns, 2, [&](auto i, auto j) { return y(col + i, j); });
+          BlockView of_part = view_of(part);
+          of_part.row = col;
+          call(lu_update, kLuUpdateElements<T>,
+               {view_of(whole), view_of(panel, col), view_of(pivots)}, variant);
+          call(lu_update, kLuUpdateElements<T>, {of_part, of_lower, view_of(pivots)}, variant);
+          for (std::int64_t j = 0; j < columns; ++j)
+            for (std::int64_t i = 0; i < n - col; ++i)
+              ASSERT_EQ(part(i, j), whole(col + i, j)) << named(shape, columns, variant);
+          // The diagonal block of U alone, as stripes have it.
+          Matrix<T> square(b, b, 1, [&](auto i, auto j) { return before(col + i, j); });
+          BlockView of_square = view_of(square, col);
+          of_square.row = col;
+          Matrix<T> of_triangle(b, columns, 0, [&](auto i, auto j) { return y(col + i, j); });
+          Matrix<T> same = of_triangle;
+          BlockView at_top = view_of(of_triangle);
+          at_top.row = col;
+          call(lu_back, Elements(2, element_of<T>), {at_top, of_square}, variant);
+          call(lu_back, Elements(2, element_of<T>), {view_of(same), view_of(square)}, variant);
+          EXPECT_TRUE(same_bits(of_triangle, same)) << named(shape, columns, variant);
         }
       }
     }

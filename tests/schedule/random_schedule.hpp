@@ -36,10 +36,11 @@ class Dice {
 
 /// Any combination, half of them with all blocks kept.
 inline PlanOptions random_plan_options(Dice& dice) {
+  constexpr std::array kEvictions{Eviction::least_recently_used, Eviction::furthest_next_use,
+                                  Eviction::longest_idle};
   constexpr std::array kKeep{Keep::all, Keep::all, Keep::accumulator, Keep::nothing};
   PlanOptions options;
-  options.eviction =
-      dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
+  options.eviction = kEvictions[static_cast<std::size_t>(dice.roll(std::ssize(kEvictions)))];
   options.retain = dice.roll(2) == 0;
   options.lookahead = std::int64_t{1} << dice.roll(19);
   options.keep = kKeep[static_cast<std::size_t>(dice.roll(std::ssize(kKeep)))];

@@ -12,8 +12,8 @@
 namespace strata {
 namespace {
 
-constexpr std::array<Policy, 6> kEvery{Policy::sync, Policy::async, Policy::v1,
-                                       Policy::v2,   Policy::v3,    Policy::opt};
+constexpr std::array<Policy, 7> kEvery{Policy::sync, Policy::async, Policy::v1,  Policy::v2,
+                                       Policy::v3,   Policy::opt,   Policy::idle};
 
 TEST(Policies, HaveNames) {
   std::set<std::string> names;
@@ -21,7 +21,7 @@ TEST(Policies, HaveNames) {
     EXPECT_EQ(parse_policy(to_string(policy)), policy);
     names.insert(to_string(policy));
   }
-  EXPECT_EQ(names, (std::set<std::string>{"sync", "async", "v1", "v2", "v3", "opt"}));
+  EXPECT_EQ(names, (std::set<std::string>{"sync", "async", "v1", "v2", "v3", "opt", "idle"}));
   for (const char* name : {"best", "", "V3", "opt "}) {
     EXPECT_THROW((void)parse_policy(name), Error) << name;
   }
@@ -36,8 +36,10 @@ TEST(Policies, AreStepsOneAfterTheOther) {
     EXPECT_EQ(options.keep, policy <= Policy::async ? Keep::nothing
                             : policy == Policy::v1  ? Keep::accumulator
                                                     : Keep::all);
-    EXPECT_EQ(options.retain, policy == Policy::v3);
-    EXPECT_EQ(options.eviction, ours ? Eviction::furthest_next_use : Eviction::least_recently_used);
+    EXPECT_EQ(options.retain, policy == Policy::v3 || policy == Policy::idle);
+    EXPECT_EQ(options.eviction, ours                     ? Eviction::furthest_next_use
+                                : policy == Policy::idle ? Eviction::longest_idle
+                                                         : Eviction::least_recently_used);
     EXPECT_EQ(options.lookahead > 1, ours) << "the others know nothing of the future";
     EXPECT_FALSE(options.urgent_queue);
   }

@@ -127,6 +127,26 @@ void solve_triangle(CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal, Ma
   }
 }
 
+/// X ← X·U⁻¹ of an upper triangle U, by halves as trsm_by_halves.
+template <class T>
+void solve_upper_on_right(MatrixView<const T> u, MatrixView<T> x) {
+  constexpr std::int64_t kLeaf = 64;
+  const std::int64_t n = u.rows;
+  if (n <= kLeaf) {
+    const BlasTable& blas = blas_table();
+    const auto call = for_type<T>(blas.dtrsm, blas.strsm, blas.ztrsm, blas.ctrsm);
+    const T one{1};
+    return call(CblasColMajor, CblasRight, CblasUpper, CblasNoTrans, CblasNonUnit, narrow(x.rows),
+                narrow(n), scalar(one), u.data, narrow(u.ld), x.data, narrow(x.ld));
+  }
+  const std::int64_t h = (n / 2 + kLeaf - 1) / kLeaf * kLeaf;
+  const MatrixView<T> x1 = x.block(0, 0, x.rows, h);
+  const MatrixView<T> x2 = x.block(0, h, x.rows, n - h);
+  solve_upper_on_right<T>(u.block(0, 0, h, h), x1);
+  gemm_minus<T>(CblasNoTrans, CblasNoTrans, h, x1, u.block(0, h, h, n - h), x2);
+  solve_upper_on_right<T>(u.block(h, h, n - h, n - h), x2);
+}
+
 /// X ← −op(L)·X.
 template <class T>
 void trmm_minus(CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {

@@ -2,7 +2,8 @@
 // lu_back: what columns p of U do in the backward sweep of A·x = b.
 //
 // Contract: operands X (n × c) and panel p (as getrf leaves it; rows up to its diagonal block are
-// read, and those below may be missing). With X₁ the b rows of X from the panel's column on and X₀
+// read). Rows below may be missing, and rows above as with lu_update; the first rows of both are
+// the same or X has more. With X₁ the b rows of X from the panel's column on and X₀
 // those above:
 //   X₁ ← U_pp⁻¹·X₁;   X₀ ← X₀ − U₀p·X₁.
 // Transposed (kTransposedFactor), the first sweep of Aᵀ·x = b:
@@ -21,7 +22,8 @@ inline constexpr Operation lu_back{.name = "lu_back",
                                    .work = [](std::span<const BlockExtent> x, std::uint32_t) {
                                      const auto c = static_cast<double>(x[0].cols);
                                      const auto b = static_cast<double>(x[1].cols);
-                                     const auto above = static_cast<double>(x[1].col);
+                                     const auto above =
+                                         static_cast<double>(diagonal_row(x[1], x[1]));
                                      return c * b * b + 2 * above * b * c;
                                    }};
 

@@ -19,13 +19,14 @@ void lu_back_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters
     const BlockView* x = calls[i];
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1], x[1]);
+    const std::int64_t in_x = diagonal_row(x[1], x[0]);
     const std::int64_t b = panel.cols;
     if (b == 0 || all.cols == 0) continue;
     const auto u = panel.block(first, 0, b, b);
     const auto u_above = panel.block(0, 0, first, b);
-    const auto here = all.block(first, 0, b, all.cols);
-    const auto above = all.block(0, 0, first, all.cols);
+    const auto here = all.block(in_x, 0, b, all.cols);
+    const auto above = all.block(in_x - first, 0, first, all.cols);
     const auto solve = [&] {
       blas::solve_triangle(stream, CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, u, here);
     };

@@ -37,13 +37,16 @@ void lu_back_reference(Queue& queue, const KernelCalls& calls, const KernelParam
   require_variant(lu_back, parameters.variant, kFactorVariants);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
     const auto u = matrix_of<const T>(x[1]);
-    const auto target = matrix_of<T>(x[0]);
+    const std::int64_t first = diagonal_row(x[1], x[1]);
+    const auto all = matrix_of<T>(x[0]);
+    const std::int64_t skipped = diagonal_row(x[1], x[0]) - first;
+    const auto target = all.block(skipped, 0, all.rows - skipped, all.cols);
     if (variant == 0)
-      back_substitute(u, x[1].col, target);
+      back_substitute(u, first, target);
     else if ((variant & kAdjointFactor) != 0)
-      substitute_transposed(u, x[1].col, target, [](const T& value) { return conjugate(value); });
+      substitute_transposed(u, first, target, [](const T& value) { return conjugate(value); });
     else
-      substitute_transposed(u, x[1].col, target, [](const T& value) { return value; });
+      substitute_transposed(u, first, target, [](const T& value) { return value; });
   });
 }
 

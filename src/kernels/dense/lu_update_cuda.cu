@@ -21,12 +21,12 @@ void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
   const cublasOperation_t op = blas::op_of_factor<T>(parameters.variant);
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const BlockView* x = calls[i];
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1], x[0]);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
     const std::int64_t b = panel.cols;
     if (b == 0 || all.cols == 0) continue;
-    const std::int64_t above = first - x[1].row;
+    const std::int64_t above = diagonal_row(x[1], x[1]);
     const auto l = panel.block(above, 0, panel.rows - above, b);
     const auto target = all.block(first, 0, all.rows - first, all.cols);
     const auto* pivots = static_cast<const std::int64_t*>(x[2].data);

@@ -15,9 +15,9 @@ void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParamete
     const CBLAS_TRANSPOSE op = blas::op_of_factor<T>(variant);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1], x[0]);
+    const std::int64_t diagonal = diagonal_row(x[1], x[1]);
     const std::int64_t b = panel.cols;
-    const std::int64_t diagonal = first - x[1].row;  // its row in the panel
     const std::int64_t below = panel.rows - diagonal - b;
     const auto l11 = panel.block(diagonal, 0, b, b);
     const auto l21 = panel.block(diagonal + b, 0, below, b);

@@ -31,9 +31,9 @@ void lu_update_reference(Queue& queue, const KernelCalls& calls,
                          const KernelParameters& parameters) {
   require_variant(lu_update, parameters.variant, kFactorVariants);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
-    const std::int64_t first = x[1].col;
+    const std::int64_t first = diagonal_row(x[1], x[0]);
     const auto panel = matrix_of<const T>(x[1]);
-    const std::int64_t above = first - x[1].row;
+    const std::int64_t above = diagonal_row(x[1], x[1]);
     const auto l = panel.block(above, 0, panel.rows - above, panel.cols);
     const auto all = matrix_of<T>(x[0]);
     const auto target = all.block(first, 0, all.rows - first, all.cols);

@@ -1,5 +1,5 @@
 #pragma once
-// What getrf looks at before and after it factors a panel, the same on every host backend.
+// What elimination looks at before and after it factors a panel, the same on every host backend.
 //
 // Contract: `a` is the whole panel, n × b, `first` the row of its diagonal.
 
@@ -55,6 +55,19 @@ template <class T>
     if (pivot == 0 && status.zero_pivot < 0) status.zero_pivot = static_cast<double>(j);
     if (std::isinf(std::max(of_u, of_l)) && status.not_finite < 0)
       status.not_finite = static_cast<double>(j);
+  }
+  return status;
+}
+
+/// The same of a block without a diagonal, beside what was met in it before.
+template <class T>
+[[nodiscard]] PanelStatus status_of_block(MatrixView<const T> x, double largest_before) {
+  PanelStatus status;
+  status.largest = largest_before;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    const double largest = largest_of_column(x.column(j), x.rows);
+    status.largest = std::max(status.largest, largest);
+    if (std::isinf(largest) && status.not_finite < 0) status.not_finite = static_cast<double>(j);
   }
   return status;
 }
