@@ -98,8 +98,8 @@ class NormEstimate {
     largest_ = std::max(largest_, bound);
   }
 
-  /// Of B they make columns; the lengths of these are lower bounds, and of all columns the norm
-  /// itself.
+  /// Unit vectors, which B takes to its columns: the lengths of these are lower bounds, and the
+  /// greatest of all is the norm itself.
   Block units(const std::vector<std::int64_t>& columns) {
     Block y(n_, std::ssize(columns));
     for (std::int64_t j = 0; j < y.cols(); ++j)
