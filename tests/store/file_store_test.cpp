@@ -387,7 +387,7 @@ TEST(FileStore, RefusesADiskThatIsTooSmallBeforeItWrites) {
   const BlockTable table = small_problem();
   SimulatedFiles files(4096);
   const StorageOptions options = simulated(files, 1);
-  const std::int64_t needed = 5 * 3 * 4096;
+  const std::int64_t needed = (4 * 3 + 2) * 4096;  // four blocks of 11,200 bytes, one of 5,600
   files.set_room(needed - 1);
   try {
     (void)FileStore::create(table, options);
