@@ -2,8 +2,6 @@
 // bytes of the plan, runs that end anywhere and go on, and a covariance that is factored again.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <complex>
 #include <filesystem>
@@ -19,6 +17,7 @@
 #include "tests/cholesky/random_matrices.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/support/campaign.hpp"
+#include "tests/support/kill_in_the_middle.hpp"
 #include "tests/support/problems.hpp"
 #include "tests/support/simulated_files.hpp"
 #include "tests/support/storage_options.hpp"
@@ -158,25 +157,6 @@ TEST(StoredTiles, AreReadLessTheMoreHostMemoryThereIs) {
   }
 }
 
-/// Factors in another process, which is killed after so many microseconds.
-void kill_tiles_in_the_middle(const Matrix<double>& a, const Options& options, useconds_t after) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    try {
-      (void)factored_tiles<double>(a, options, 5);
-    } catch (const std::exception& error) {
-      std::fputs(error.what(), stderr);
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  ::usleep(after);
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << "it failed by itself";
-}
-
 TEST(StoredTiles, GoOnAfterAKillToTheSameBits) {
   // The thread sanitizer knows no process that forks beside threads; by the other few are killed,
   // and those early.
@@ -191,10 +171,14 @@ TEST(StoredTiles, GoOnAfterAKillToTheSameBits) {
     const TileBudget budget =
         kill % 2 == 0 ? TileBudget{"host:1", 0.3, 0} : TileBudget{"host:1", 0.5, 0.2};
     Options options = in_folders(tiles_within(budget, n, 12), folder, 1 + kill % 2, true);
-    for (std::uint64_t attempt = 0; attempt < 2; ++attempt)
-      kill_tiles_in_the_middle(
-          a, options,
-          static_cast<useconds_t>(random_bits(static_cast<std::uint64_t>(kill), attempt) % 60000));
+    for (std::uint64_t attempt = 0; attempt < 2; ++attempt) {
+      const auto roll = [&](std::uint64_t k) {
+        return random_bits(static_cast<std::uint64_t>(kill), attempt + 2 * k);
+      };
+      test::KillAt at{static_cast<useconds_t>(roll(0) % 60000)};
+      if (kill % 4 > 1) at = {0, folder.path("d0") + "/journal", 200 + roll(1) % 6000};
+      test::kill_in_the_middle([&] { (void)factored_tiles<double>(a, options, 5); }, at);
+    }
     if (StoredTiles::at(options.storage).problem.tile > 0)
       options.tile = 0;  // what is there decides
     const auto stored = factored_tiles<double>(a, options, 5);

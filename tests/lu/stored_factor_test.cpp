@@ -2,8 +2,6 @@
 // plan, runs that end anywhere and go on, and factors that are opened elsewhere.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -18,6 +16,7 @@
 #include "tests/lu/complex_matrices.hpp"
 #include "tests/lu/general_matrices.hpp"
 #include "tests/support/campaign.hpp"
+#include "tests/support/kill_in_the_middle.hpp"
 #include "tests/support/simulated_files.hpp"
 #include "tests/support/storage_options.hpp"
 
@@ -161,25 +160,6 @@ TEST(StoredFactor, ReadsLessTheMoreHostMemoryThereIs) {
   EXPECT_LE(before, n * n * 8 + 64 * n) << "all of it is read once";
 }
 
-/// Factors in another process, which is killed after so many microseconds.
-void kill_in_the_middle(const Matrix<double>& a, const Options& options, useconds_t after) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    try {
-      (void)factored<double>(a, options);
-    } catch (const std::exception& error) {
-      std::fputs(error.what(), stderr);
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  ::usleep(after);
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << "it failed by itself";
-}
-
 TEST(StoredFactor, GoesOnAfterAKillToTheSameBits) {
   const std::int64_t n = 160;
   const Matrix<double> a = test::random_general(n, 2);
@@ -192,11 +172,14 @@ TEST(StoredFactor, GoesOnAfterAKillToTheSameBits) {
     const Budget budget = kill % 2 == 0 ? Budget{"host:1", 0.2, 0} : Budget{"host:1", 0.25, 0.1};
     const Options options =
         in_folders(options_of<double>(budget, n, 4), folder, 1 + kill % 2, true);
-    for (std::uint64_t attempt = 0; attempt < 2; ++attempt)
-      kill_in_the_middle(
-          a, options,
-          static_cast<useconds_t>(random_bits(static_cast<std::uint64_t>(kill), attempt) %
-                                  (test::kSanitized ? 90000 : 60000)));
+    for (std::uint64_t attempt = 0; attempt < 2; ++attempt) {
+      const auto roll = [&](std::uint64_t k) {
+        return random_bits(static_cast<std::uint64_t>(kill), attempt + 2 * k);
+      };
+      test::KillAt at{static_cast<useconds_t>(roll(0) % 60000)};
+      if (kill % 4 > 1) at = {0, folder.path("d0") + "/journal", 200 + roll(1) % 6000};
+      test::kill_in_the_middle([&] { (void)factored<double>(a, options); }, at);
+    }
     LuPanels stored = factored<double>(a, options);
     found += stored.found() > 0 ? 1 : 0;
     found_whole += stored.found() == stored.count() ? 1 : 0;
