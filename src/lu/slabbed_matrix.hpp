@@ -92,6 +92,7 @@ class SlabbedMatrix {
 
   /// R ← R − op(A)·X, op(A) being A or, if `adjoint`, its (conjugate) transposed.
   void residual(bool adjoint, MatrixView<const W> x, MatrixView<W> r) const {
+    if (x.cols == 0) return;  // no reason to read A
     if (!transposed_) return subtract_stored(adjoint, x, r);
     // A = Sᵀ, so A·x is the conjugate of Sᴴ·x̄, and Aᴴ·x that of S·x̄.
     if constexpr (is_complex_v<W>) {

@@ -199,13 +199,8 @@ void set_order(const std::string& name, StripeOptions& stripes) {
     stripes.order = name == "basic" ? StripeOrder::basic : StripeOrder::zigzag;
     return;
   }
-  const std::string prefix = std::string(kMetaZigzag) + ':';
-  std::int64_t meta = 0;
-  const char* const end = name.data() + name.size();
-  const bool known = name.starts_with(prefix) &&
-                     std::from_chars(name.data() + prefix.size(), end, meta).ptr == end &&
-                     meta >= 1;
-  require(known, ErrorKind::misuse, "options",
+  const std::int64_t meta = number_behind(std::string(kMetaZigzag) + ':', name);
+  require(meta >= 1, ErrorKind::misuse, "options",
           "'{}' is no order of stripes: use basic, zigzag or {}:K with K stripes at once", name,
           kMetaZigzag);
   stripes.order = StripeOrder::meta_zigzag;
