@@ -50,6 +50,12 @@ struct System {
   Loss loss;
   GivenTriangles given = GivenTriangles::lower;
 
+  /// R ← B − A·X with twice the digits.
+  void long_residual(MatrixView<const Wide> of, MatrixView<const Wide> x,
+                     MatrixView<Wide> r) const {
+    symmetric_residual_dd(a, of, x, r);
+    subtract_differences(x, r);
+  }
   /// R ← R − E·X of elements that mirror each other and differ.
   void subtract_differences(MatrixView<const Wide> x, MatrixView<Wide> r) const {
     if (given == GivenTriangles::both) subtract_asymmetry(a, x, r);
@@ -61,6 +67,7 @@ template <class W>
 struct Measured : MeasuredColumns<W> {
   using MeasuredColumns<W>::MeasuredColumns;
   double condition_norm = 0;  ///< ‖S‖∞
+  double norm_a = 0;          ///< ‖A‖∞
 
   [[nodiscard]] double most_normwise() const { return largest_of(this->normwise); }
   [[nodiscard]] double most_componentwise() const { return largest_of(this->componentwise); }
@@ -87,7 +94,8 @@ Measured<WideOf<A>> measure(const System<A>& system, MatrixView<const WideOf<A>>
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < n; ++i)
       m.terms.column(j)[i] = sums.column(j)[i] + std::abs(system.b(i, j));
-  m.find_errors(norm_inf(n, sums.column(x.cols)), system.b, x);
+  m.norm_a = norm_inf(n, sums.column(x.cols));
+  m.find_errors(m.norm_a, system.b, x);
   return m;
 }
 
@@ -143,13 +151,17 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<
   std::vector<double> bounds = forward_bounds<W>(m, x, scale, scale, inflated);
   const auto correction = [&](std::int64_t j, MatrixView<const W> y) {
     DenseBlockOf<W> r(y.rows, 1);
-    symmetric_residual_dd(system.a, system.b.block(0, j, y.rows, 1), y, r.view());
-    system.subtract_differences(y, r.view());
+    system.long_residual(system.b.block(0, j, y.rows, 1), y, r.view());
     return solved_in_range<T>(solve, std::as_const(r).view());
   };
   if (solve_nearer(NearerSolution<T>(correction, scale, system.back, nearby), m.normwise, x, bounds,
                    c))
     m = measure<A>(system, x, scale);
+  if (worth_long_residuals(x.rows, x.cols)) {
+    system.long_residual(system.b, x, m.r.view());
+    m.hidden = 0;
+    m.find_errors(m.norm_a, system.b, x);
+  }
   add_rounding<W>(m, x, scale, scale, inflated, bounds);
   add_loss<W>(system.loss, x, scale, inflated, bounds);
   set_errors(m, system.loss, bounds, c);

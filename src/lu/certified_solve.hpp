@@ -91,6 +91,7 @@ class CertifiedSolution {
     if (weak_ && needs_more(now)) refine_by_gmres(now);
     Certificate& c = result_.certificate;
     if (weak_ && !is_near_in_norm(now)) {
+      measure_to_the_end(now);
       set_errors(now, system_.loss(), std::vector<double>(now.normwise.size(), kErrorUnknown), c);
       return x_;
     }
@@ -123,6 +124,7 @@ class CertifiedSolution {
     reached_ = !needs_more(now);
     add_rounding<W>(now, x, system_.row_scale(), system_.column_scale(), inflated_norm_, bounds);
     add_loss<W>(system_.loss(), x, system_.column_scale(), inflated_norm_, bounds);
+    measure_to_the_end(now);
     set_errors(now, system_.loss(), bounds, c);
     const double rows = static_cast<double>(std::max<std::int64_t>(system_.n(), 1));
     result_.hpl_residual = c.backward_error / (kUlp / 2 * rows);
@@ -170,6 +172,14 @@ class CertifiedSolution {
       for (std::int64_t i = 0; i < n; ++i) m.terms.column(j)[i] += std::abs(system_.b()(i, j));
     m.find_errors(system_.norm_inf(), system_.b(), x.view());
     return m;
+  }
+
+  /// The last backward errors; bounds and decisions are of those in fp64.
+  void measure_to_the_end(Measured& now) const {
+    if (!worth_long_residuals(system_.n(), x_.cols())) return;
+    system_.a().residual_dd(system_.b(), x_.view(), now.r.view());
+    now.hidden = 0;
+    now.find_errors(system_.norm_inf(), system_.b(), x_.view());
   }
 
   /// B ← M⁻¹·B or M⁻ᴴ·B in the middle of the range. With `refined_` steps of refinement M is the

@@ -106,17 +106,22 @@ class SlabbedMatrix {
       subtract_stored(!adjoint, x, r);
     }
   }
-  /// R ← B − A·X, summed up in double-double and then rounded; all have one column.
+  /// R ← B − A·X, summed up in double-double and then rounded; one reading of A.
   void residual_dd(MatrixView<const W> b, MatrixView<const W> x, MatrixView<W> r) const {
-    std::vector<LongSum<W>> sum;
-    for (std::int64_t i = 0; i < n_; ++i) sum.emplace_back(b(i, 0));
+    if (x.cols == 0) return;
+    std::vector<LongSums<W>> sums(at(x.cols), LongSums<W>(n_));
+    for (std::int64_t c = 0; c < x.cols; ++c)
+      for (std::int64_t i = 0; i < n_; ++i) sums[at(c)].set(i, b(i, c));
     for_slabs([&](std::int64_t first, MatrixView<const A> slab) {
-      if (transposed_)
-        subtract_transposed_dd(slab, x, sum.data() + first);
-      else
-        subtract_dd(slab, x.block(first, 0, slab.cols, 1), sum.data());
+      for (std::int64_t c = 0; c < x.cols; ++c) {
+        if (transposed_)
+          subtract_transposed_dd(slab, x.block(0, c, n_, 1), first, sums[at(c)]);
+        else
+          subtract_dd(slab, x.block(first, c, slab.cols, 1), sums[at(c)]);
+      }
     });
-    for (std::int64_t i = 0; i < n_; ++i) r(i, 0) = sum[at(i)].rounded();
+    for (std::int64_t c = 0; c < x.cols; ++c)
+      for (std::int64_t i = 0; i < n_; ++i) r(i, c) = sums[at(c)].rounded(i);
   }
   /// Y ← Y + |A|·X for X >= 0.
   void add_magnitudes(MatrixView<const double> x, MatrixView<double> y) const {

@@ -101,18 +101,22 @@ void measure(const ScaledSystem<W, W>& system, MatrixView<const W> x, Certificat
   const std::int64_t n = system.n();
   MeasuredColumns<W> m(n, x.cols);
   DenseBlock sizes(n, x.cols);
-  copy_columns<W, W>(system.b(), m.r.view());
   for (std::int64_t j = 0; j < x.cols; ++j) {
     for (std::int64_t i = 0; i < n; ++i) {
       sizes.column(j)[i] = std::abs(x(i, j));
       m.terms.column(j)[i] = std::abs(system.b()(i, j));
     }
   }
-  system.a().residual(false, x, m.r.view());
+  if (worth_long_residuals(n, x.cols)) {
+    system.a().residual_dd(system.b(), x, m.r.view());
+    m.hidden = 0;
+  } else {
+    copy_columns<W, W>(system.b(), m.r.view());
+    system.a().residual(false, x, m.r.view());
+  }
   system.a().add_magnitudes(std::as_const(sizes).view(), m.terms.view());
   m.find_errors(system.norm_inf(), system.b(), x);
-  c.backward_error = largest_of(m.normwise) + system.loss().relative;
-  c.componentwise_backward_error = largest_of(m.componentwise) + system.loss().relative;
+  set_backward_errors(m, system.loss(), c);
 }
 
 /// From L⁻¹·P·B, which was carried along.

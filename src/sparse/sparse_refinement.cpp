@@ -344,6 +344,8 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   WorkCrew crew(static_cast<int>(std::clamp<std::int64_t>(b.cols - 1, 0, cores - 1)));
   const double lost = system.loss().relative;
+  // Residuals have twice the digits; what they are beside are sums of positive numbers.
+  const double up = 1 + static_cast<double>(x.rows + 8) * 0x1p-52;
   const double unseen = lost > 0 ? 2 * scaled_condition * system.loss().scaled_norm : 0;
   Refiner refiner(factor, system, unseen, crew);
   const Corrections known =
@@ -357,8 +359,8 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
     refiner.put_back(part);
     for (const Column& column : refiner.columns()) {
       certificate.refinement_steps = std::max(certificate.refinement_steps, column.steps);
-      raise(certificate.backward_error, column.normwise + lost);
-      raise(certificate.componentwise_backward_error, column.componentwise + lost);
+      raise(certificate.backward_error, column.normwise * up + lost);
+      raise(certificate.componentwise_backward_error, column.componentwise * up + lost);
       if (bounded) raise(certificate.forward_error, column.forward);
     }
   }

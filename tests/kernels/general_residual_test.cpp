@@ -93,16 +93,17 @@ TYPED_TEST(GeneralResidual, InDoubleDoubleKeepsDigitsThatCancel) {
         return -static_cast<double>(re);
     });
     Matrix<W> r(n, 2);
+    Matrix<W> of_turned(n, 2);
     // And of the transpose of the transpose, a part of the columns after the other.
     Matrix<TypeParam> turned(n, n);
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t i = 0; i < n; ++i) turned(j, i) = a(i, j);
     for (std::int64_t c = 0; c < 2; ++c) {
-      std::vector<LongSum<W>> sum;
-      std::vector<LongSum<W>> other;
+      LongSums<W> sums(n);
+      LongSums<W> others(n);
       for (std::int64_t i = 0; i < n; ++i) {
-        sum.emplace_back(b(i, c));
-        other.emplace_back(b(i, c));
+        sums.set(i, b(i, c));
+        others.set(i, b(i, c));
       }
       const std::int64_t half = n / 2;
       const MatrixView<const W> column = std::as_const(x).view().block(0, c, n, 1);
@@ -110,19 +111,20 @@ TYPED_TEST(GeneralResidual, InDoubleDoubleKeepsDigitsThatCancel) {
         const MatrixView<const TypeParam> part = std::as_const(a).view().block(0, first, n, count);
         const MatrixView<const TypeParam> back =
             std::as_const(turned).view().block(0, first, n, count);
-        subtract_dd(part, column.block(first, 0, count, 1), sum.data());
-        subtract_transposed_dd(back, column, other.data() + first);
+        subtract_dd(part, column.block(first, 0, count, 1), sums);
+        subtract_transposed_dd(back, column, first, others);
       }
       for (std::int64_t i = 0; i < n; ++i) {
-        r(i, c) = sum[static_cast<std::size_t>(i)].rounded();
-        ASSERT_EQ(r(i, c), other[static_cast<std::size_t>(i)].rounded()) << n << ' ' << i;
+        r(i, c) = sums.rounded(i);
+        of_turned(i, c) = others.rounded(i);
       }
     }
-    for (std::int64_t c = 0; c < 2; ++c)
-      for (std::int64_t i = 0; i < n; ++i)
-        ASSERT_LE(distance(r(i, c), exact_residual(a, b, x, false, i, c)),
-                  std::abs(r(i, c)) * 0x1p-52 + static_cast<double>(n * n + 4) * 0x1p-101)
-            << n << ' ' << i;
+    for (const Matrix<W>& found : {r, of_turned})
+      for (std::int64_t c = 0; c < 2; ++c)
+        for (std::int64_t i = 0; i < n; ++i)
+          ASSERT_LE(distance(found(i, c), exact_residual(a, b, x, false, i, c)),
+                    std::abs(found(i, c)) * 0x1p-52 + static_cast<double>(n * n + 4) * 0x1p-101)
+              << n << ' ' << i;
   }
 }
 

@@ -48,9 +48,11 @@ bool certified_truly(const Matrix<A>& a, const Matrix<B>& b, const std::string& 
     worst.componentwise = std::max(worst.componentwise, of_column.componentwise);
   }
   EXPECT_LE(worst.forward, c.forward_error) << what;
-  const double rounding = 3 * static_cast<double>(a.rows + 2) * 0x1p-53;
-  EXPECT_LE(worst.componentwise, c.componentwise_backward_error + rounding) << what;
-  EXPECT_NEAR(worst.normwise, c.backward_error, rounding) << what;
+  // Never below the truth, and no more above it than sums of magnitudes round.
+  const double roundings = 1 + 6 * static_cast<double>(a.rows + 8) * 0x1p-52;
+  EXPECT_LE(worst.componentwise, c.componentwise_backward_error) << what;
+  EXPECT_LE(worst.normwise, c.backward_error) << what;
+  EXPECT_LE(c.backward_error, roundings * worst.normwise) << what;
   const double u = std::numeric_limits<RealOf<T>>::epsilon() / 2;
   EXPECT_NEAR(result.hpl_residual, c.backward_error / (u * static_cast<double>(a.rows)),
               1e-12 * result.hpl_residual);

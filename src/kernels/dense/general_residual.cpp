@@ -63,30 +63,26 @@ void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const Wide
 }
 
 template <class T>
-void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSum<WideOf<T>>* sum) {
-  using W = WideOf<T>;
+void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSums<WideOf<T>>& sums) {
   for_strips(a.rows, [&](std::int64_t first, std::int64_t rows) {
-    LongSum<W>* strip = sum + first;
+    SplitColumn<WideOf<T>> column;
     for (std::int64_t j = 0; j < a.cols; ++j) {
-      const T* column = a.column(j) + first;
-      const W factor = x(j, 0);
-      for (std::int64_t i = 0; i < rows; ++i)
-        strip[i].subtract_product(static_cast<W>(column[i]), factor);
+      column.split(a.column(j) + first, rows);
+      sums.subtract_multiple(column, x(j, 0), first, rows);
     }
   });
 }
 
 template <class T>
 void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
-                            LongSum<WideOf<T>>* sum) {
-  using W = WideOf<T>;
-  for_strips(a.cols, [&](std::int64_t first, std::int64_t cols) {
-    for (std::int64_t j = first; j < first + cols; ++j) {
-      const T* column = a.column(j);
-      LongSum<W> total = sum[j];
-      for (std::int64_t i = 0; i < a.rows; ++i)
-        total.subtract_product(static_cast<W>(column[i]), x(i, 0));
-      sum[j] = total;
+                            std::int64_t first, LongSums<WideOf<T>>& sums) {
+  SplitColumn<WideOf<T>> factors;
+  factors.split(x.data, x.rows);
+  for_strips(a.cols, [&](std::int64_t begin, std::int64_t cols) {
+    SplitColumn<WideOf<T>> column;
+    for (std::int64_t j = begin; j < begin + cols; ++j) {
+      column.split(a.column(j), a.rows);
+      sums.subtract_dot(first + j, column, false, factors, 0, a.rows);
     }
   });
 }
@@ -130,8 +126,9 @@ using Complex128 = std::complex<double>;
 using Complex64 = std::complex<float>;
 #define STRATA_GENERAL_RESIDUAL(T, W)                                                              \
   template void general_residual(MatrixView<const T>, bool, MatrixView<const W>, MatrixView<W>);   \
-  template void subtract_dd(MatrixView<const T>, MatrixView<const W>, LongSum<W>*);                \
-  template void subtract_transposed_dd(MatrixView<const T>, MatrixView<const W>, LongSum<W>*);     \
+  template void subtract_dd(MatrixView<const T>, MatrixView<const W>, LongSums<W>&);               \
+  template void subtract_transposed_dd(MatrixView<const T>, MatrixView<const W>, std::int64_t,     \
+                                       LongSums<W>&);                                              \
   template void add_magnitudes(MatrixView<const T>, MatrixView<const double>, MatrixView<double>); \
   template void add_magnitudes_transposed(MatrixView<const T>, MatrixView<const double>,           \
                                           MatrixView<double>);

@@ -5,7 +5,7 @@
 // Contract: A is n × m, fp64 or fp32, or complex numbers of one of them; everything is summed up in
 // fp64 or wider. The same bits on any number of threads. Throws nothing but std::bad_alloc.
 
-#include "kernels/dense/long_sum.hpp"
+#include "kernels/dense/long_sums.hpp"
 #include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"
 
@@ -16,13 +16,13 @@ template <class T>
 void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const WideOf<T>> x,
                       MatrixView<WideOf<T>> r);
 
-/// SUM ← SUM − A·x in double-double, x of one column; A may have fewer columns than rows.
+/// SUMS ← SUMS − A·x in double-double, x of one column; A may have fewer columns than rows.
 template <class T>
-void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSum<WideOf<T>>* sum);
-/// SUM ← SUM − Aᵀ·x (without conjugates).
+void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSums<WideOf<T>>& sums);
+/// The same with Aᵀ (without conjugates), of sums first … first + m − 1.
 template <class T>
 void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
-                            LongSum<WideOf<T>>* sum);
+                            std::int64_t first, LongSums<WideOf<T>>& sums);
 
 /// Y ← Y + |A|·X for X >= 0.
 template <class T>

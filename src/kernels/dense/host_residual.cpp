@@ -12,7 +12,7 @@
 #include "base/work_crew.hpp"
 #include "kernels/backend/blas_host.hpp"
 #include "kernels/backend/blas_table.hpp"
-#include "kernels/dense/long_sum.hpp"
+#include "kernels/dense/long_sums.hpp"
 
 namespace strata {
 namespace {
@@ -86,22 +86,23 @@ double largest_in(MatrixView<const W> a, std::int64_t j) {
 }
 
 /// The products of every kStrips-th column of blocks from s on, with what mirrors them, are taken
-/// off `sum`.
+/// off `sums`.
 template <class T>
 void subtract_products(MatrixView<const T> a, std::int64_t s, const WideOf<T>* x,
-                       std::vector<LongSum<WideOf<T>>>& sum) {
+                       LongSums<WideOf<T>>& sums) {
   using W = WideOf<T>;
-  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  SplitColumn<W> factors;
+  factors.split(x, a.cols);
+  SplitColumn<W> column;
   for (std::int64_t first = s * kBlock; first < a.cols; first += kStrips * kBlock) {
     for (std::int64_t j = first; j < std::min(first + kBlock, a.cols); ++j) {
-      LongSum<W> of_column = sum[at(j)];
-      of_column.subtract_product(static_cast<W>(real_part(a(j, j))), x[j]);
-      for (std::int64_t i = j + 1; i < a.rows; ++i) {
-        const auto value = static_cast<W>(a(i, j));
-        sum[at(i)].subtract_product(value, x[j]);
-        of_column.subtract_product(conjugate(value), x[i]);
-      }
-      sum[at(j)] = of_column;
+      const W diagonal = static_cast<W>(real_part(a(j, j)));
+      const std::int64_t below = a.rows - j - 1;
+      column.split(&diagonal, 1);
+      sums.subtract_multiple(column, x[j], j, 1);
+      column.split(a.column(j) + j + 1, below);
+      sums.subtract_multiple(column, x[j], j + 1, below);
+      sums.subtract_dot(j, column, true, factors, j + 1, below);
     }
   }
 }
@@ -109,22 +110,19 @@ void subtract_products(MatrixView<const T> a, std::int64_t s, const WideOf<T>* x
 template <class T>
 void residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
                  MatrixView<const WideOf<T>> x, MatrixView<WideOf<T>> r) {
-  using Sum = LongSum<WideOf<T>>;
+  using Sums = LongSums<WideOf<T>>;
   const std::int64_t strips = std::clamp<std::int64_t>((a.cols + kBlock - 1) / kBlock, 1, kStrips);
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   WorkCrew crew(static_cast<int>(std::min(strips, cores) - 1));
   for (std::int64_t c = 0; c < x.cols; ++c) {
-    std::vector<std::vector<Sum>> sums(static_cast<std::size_t>(strips));
+    std::vector<Sums> sums(static_cast<std::size_t>(strips), Sums(a.rows));
     crew.share(strips, [&](std::int64_t s) {
-      std::vector<Sum>& sum = sums[static_cast<std::size_t>(s)];
-      sum.assign(static_cast<std::size_t>(a.rows), Sum());
-      subtract_products(a, s, x.column(c), sum);
+      subtract_products(a, s, x.column(c), sums[static_cast<std::size_t>(s)]);
     });
-    for (std::int64_t i = 0; i < a.rows; ++i) {
-      Sum total(b(i, c));
-      for (const std::vector<Sum>& sum : sums) total.add(sum[static_cast<std::size_t>(i)]);
-      r(i, c) = total.rounded();
-    }
+    Sums total(a.rows);
+    for (std::int64_t i = 0; i < a.rows; ++i) total.set(i, b(i, c));
+    for (const Sums& sum : sums) total.add(sum);
+    for (std::int64_t i = 0; i < a.rows; ++i) r(i, c) = total.rounded(i);
   }
 }
 
