@@ -118,7 +118,9 @@ int report_factored(const MatrixFile& file, CholeskyFactor factor, const SolveRe
     else
       fmt::print("factor written to {}\n", arguments.output);
   });
-  return singular ? report_singular(condition, factor.precision(), true) : status;
+  if (singular) return report_singular(condition, factor.precision(), true);
+  return std::isinf(known.log_determinant_error) ? report_unknown_determinant(factor.precision())
+                                                 : status;
 }
 
 /// What solutions in W are certified by; no value: it is not at hand.
@@ -306,7 +308,9 @@ int run_saved_cholesky_determinant(const std::string& path, const CommonOptions&
     print_log_determinant(factor.info().log_determinant, factor.log_determinant_error());
     print_condition(condition);
   });
-  return singular ? report_singular(condition, factor.precision(), true) : status;
+  if (singular) return report_singular(condition, factor.precision(), true);
+  return std::isinf(factor.log_determinant_error()) ? report_unknown_determinant(factor.precision())
+                                                    : status;
 }
 
 }  // namespace strata::cli

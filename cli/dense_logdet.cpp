@@ -90,8 +90,9 @@ int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
   data.figures = {{"Log determinant", fmt::format("{:.8g}", d.factor.log_determinant), "", ""}};
   data.run = d.run;
   const int status = finish(common, std::move(data), object, [&] { print_determinant(d); });
-  if (!singular || d.run.n == 0) return status;
-  return report_singular(d.scaled_condition, d.precision, true);
+  if (d.run.n == 0) return status;
+  if (singular) return report_singular(d.scaled_condition, d.precision, true);
+  return std::isinf(d.error) ? report_unknown_determinant(d.precision) : status;
 }
 
 }  // namespace strata::cli

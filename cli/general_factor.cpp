@@ -164,7 +164,9 @@ int factor_matrix(const Matrix& a, const std::string& path, const Options& optio
     print_traffic(run);
     fmt::print("factor written to {}\n", arguments.output);
   });
-  return singular ? report_singular(condition, Element::fp64, true, kRowsAndColumns) : status;
+  if (singular) return report_singular(condition, Element::fp64, true, kRowsAndColumns);
+  return std::isinf(known.log_determinant_error) ? report_unknown_determinant(factor.precision())
+                                                 : status;
 }
 
 template <class W>
@@ -425,7 +427,8 @@ int run_saved_determinant(const std::string& factor, const CommonOptions& common
     print_condition(condition, kRowsAndColumns);
     fmt::print("  growth            {:.3g} of elements in elimination\n", saved.info().growth);
   });
-  return singular ? report_singular(condition, Element::fp64, true, kRowsAndColumns) : status;
+  if (singular) return report_singular(condition, Element::fp64, true, kRowsAndColumns);
+  return std::isinf(error) ? report_unknown_determinant(saved.precision()) : status;
 }
 
 }  // namespace strata::cli

@@ -128,6 +128,8 @@ void print_condition(double scaled_condition, const char* scaled = kUnitDiagonal
 /// One line on standard error where A is numerically singular; the exit status.
 int report_singular(double scaled_condition, Element precision, bool of_factor,
                     const char* scaled = kUnitDiagonal);
+/// The same where its condition does not say so, but no digit of its determinant is known.
+int report_unknown_determinant(Element precision);
 /// What ran on what.
 void print_run(const SparseFactorization& f);
 /// Log-determinant, entries of L, supernodes, and seconds.

@@ -293,6 +293,14 @@ int report_singular(double scaled_condition, Element precision, bool of_factor,
   return kNumbersSaidNo;
 }
 
+int report_unknown_determinant(Element precision) {
+  fmt::print(stderr, "strata: not a digit of the log-determinant is known{}\n",
+             element_of_parts(precision) == Element::fp32
+                 ? "; a factor in fp32 is not enough for this matrix: --precision fp64"
+                 : "");
+  return kNumbersSaidNo;
+}
+
 void print_run(const SparseFactorization& f) {
   const std::string_view precision = to_string(f.factor.precision());
   if (f.saved)

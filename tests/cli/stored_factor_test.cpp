@@ -266,5 +266,39 @@ TEST_F(CliStoredFactor, DamageIsNeverAWrongNumber) {
   expect_refused(solve("f"), 3, {"0.blocks"});
 }
 
+/// Its condition is one that fp64 bears; a factor in fp32 has lost its determinant.
+TEST_F(CliStoredFactor, ADeterminantOfWhichNoDigitIsKnownIsSaidWithStatus1) {
+  const std::int64_t n = 9;
+  DenseMatrix<double> hilbert{{}, n, n};
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      hilbert.values.push_back(1 / static_cast<double>(i + j + 1));
+  write_npy(path("H.npy"), std::as_const(hilbert).view());
+  const auto expect_unknown = [this](const Words& words) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const Outcome text = run_program(words);
+    EXPECT_EQ(text.status, 1);
+    expect_pieces(text.out, {"of which not a digit is known, nor its sign"});
+    expect_pieces(text.err, {"strata: not a digit of the log-determinant", "--precision fp64"});
+    std::filesystem::remove_all(path("G"));
+    const Outcome outcome = run_program(words + Words{"--json"});
+    EXPECT_EQ(outcome.status, 1);
+    const Json object = json_of(outcome.out);
+    EXPECT_TRUE(object.at("log_determinant_error").is_null());
+    EXPECT_EQ(object.at("numerically_singular"), false);
+  };
+  const Words lu{"--method", "lu"};
+  expect_unknown(factor("H.npy", "G", lu + Words{"--precision", "fp32"}));
+  ASSERT_TRUE(std::filesystem::exists(path("G"))) << "written all the same";
+  const Words logdet{"logdet", path("G"), "--devices", "host:1"};
+  const Outcome saved = run_program(logdet);
+  EXPECT_EQ(saved.status, 1);
+  expect_pieces(saved.out, {"of which not a digit is known, nor its sign"});
+  expect_pieces(saved.err, {"strata: not a digit of the log-determinant", "--precision fp64"});
+  EXPECT_EQ(run_program(logdet + Words{"--json"}).status, 1);
+  (void)expect_done(factor("H.npy", "W", lu));
+  (void)expect_done({"logdet", path("W"), "--devices", "host:1"});
+}
+
 }  // namespace
 }  // namespace strata::test
