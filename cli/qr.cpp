@@ -280,6 +280,33 @@ void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMat
     fmt::print("    … {} more with --output or --json\n", x.values.size() - shown);
 }
 
+/// Where the condition is small, and what A explains of b smaller than what rounding leaves of the
+/// products with its columns: that. Else nothing.
+std::string why_orthogonal(const LeastSquaresInfo& info, std::int64_t columns) {
+  constexpr double kConditionSmall = 1e8;
+  constexpr double kApart = 1e6;  // below, no such condition makes the error too large
+  if (!(info.condition <= kConditionSmall)) return {};
+  const std::size_t n = info.qtb.size() / static_cast<std::size_t>(columns);
+  std::int64_t worst = -1;
+  double least = 1 / kApart;
+  for (std::int64_t k = 0; k < columns; ++k) {
+    const auto column = static_cast<std::size_t>(k);
+    double fitted = 0;  // the length of A·x
+    for (std::size_t i = 0; i < n; ++i) fitted = std::hypot(fitted, info.qtb[i + column * n]);
+    const double residual = info.residual_norm[column];
+    if (!(residual > 0) || fitted / residual > least) continue;
+    least = fitted / residual;
+    worst = k;
+  }
+  if (worst < 0) return {};
+  const std::string b = columns == 1 ? "b" : fmt::format("column {} of b (counted from 0)", worst);
+  return fmt::format(
+      "{} is orthogonal to the columns of A but for rounding: {}", b,
+      std::isfinite(info.error_bound)
+          ? fmt::format("the error of x may be {:.1e} of its size", rounded_up(info.error_bound))
+          : "x is known to no digit beside its size");
+}
+
 int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   Options options = common.to_options();
   options.wide_sums = wide_sums_called(arguments.wide_sums);
@@ -331,6 +358,8 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
         "many that fit as well\n",
         one ? "column" : "columns", listed(info.dependent_columns), one ? "depends" : "depend",
         one ? "it" : "them", one ? "has a coefficient of" : "have coefficients of");
+  } else if (const std::string why = why_orthogonal(info, b.cols()); !why.empty()) {
+    fmt::print(stderr, "strata: lstsq: {}\n", why);
   } else {
     fmt::print(stderr,
                "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}: other "

@@ -16,8 +16,8 @@
 // A·R⁻¹. Where its R is not good enough either, and for more columns than a kernel holds, a copy of
 // A becomes Q, and x = R⁻¹·Qᵀb, which is backward stable, is refined as far as that goes. If
 // nothing is known of its error then, an x of fewer columns that leaves less takes its place
-// (truncated_solution.hpp). The residual is that of x as it is written, from G where G tells it,
-// else summed once more.
+// (truncated_solution.hpp). Where x comes out as zeros an exact Aᵀb says whether it is. The
+// residual is that of x as it is written, from G where G tells it, else summed once more.
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +27,7 @@
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
+#include "qr/exact_products.hpp"
 #include "qr/least_squares_factor.hpp"
 #include "qr/methods.hpp"
 #include "qr/pass_runner.hpp"
@@ -226,7 +227,12 @@ class LeastSquares {
     const double fitted = length_of(z);
     factor.substitute_back(z);
     column(k) = std::move(z);
-    return fitted > 0 ? std::sqrt(std::max(rest.hi, 0.0)) / fitted : 0;
+    if (fitted > 0) return std::sqrt(std::max(rest.hi, 0.0)) / fitted;
+    return is_truly_zero(k) ? 0 : kInfinity;
+  }
+  /// Whether an x of zeros is the solution, and not what sums have lost of it.
+  [[nodiscard]] bool is_truly_zero(std::int64_t k) const {
+    return is_orthogonal(a_, b_, k, info_.dependent_columns);
   }
 
   /// ‖b − A·x‖² = (x; −1)ᵀG(x; −1) for x as it is written, where that is far above the rounding of
@@ -479,7 +485,7 @@ class LeastSquares {
       factor.substitute_back(z);
       for (std::size_t i = 0; i < z.size(); ++i) column(k)[i] = column(k)[i] + z[i];
       info_.refinements = std::max(info_.refinements, step + 1);
-      const double now = as_written(k, error_behind(factor, change, of.length, column(k)));
+      const double now = as_written(k, error_behind(factor, change, of.length, k));
       if (factor.contraction < kContraction) {
         if (!(now < 0.5 * bound)) break;
         bound = now;
@@ -496,10 +502,10 @@ class LeastSquares {
   /// The error of x beside its length, but for rounding to doubles, behind a step whose R·δ had the
   /// length `change`.
   [[nodiscard]] double error_behind(const Factor& factor, double change, double residual,
-                                    const Column& x) const {
+                                    std::int64_t k) const {
     const auto columns = static_cast<double>(n());
-    const double length = length_of(x);
-    if (length == 0) return 0;
+    const double length = length_of(x_[static_cast<std::size_t>(k)]);
+    if (length == 0) return is_truly_zero(k) ? 0 : kInfinity;
     const double solves = columns * 0x1p-100 * factor.condition;
     const double c = factor.contraction + solves;
     if (!(c < 2 * kContraction)) return kInfinity;

@@ -327,5 +327,25 @@ TEST_F(CliQr, AnXThatLeavesTheRangeIsStatusOne) {
   EXPECT_TRUE(told["error_bound"].is_null());
 }
 
+/// A small condition is no reason for other unknowns.
+TEST_F(CliQr, LstsqSaysThatBIsOrthogonalButForRounding) {
+  const auto solved = [this](const std::vector<double>& a, const DenseMatrix<double>& b) {
+    const auto rows = static_cast<std::int64_t>(a.size());
+    write_npy(path("a.npy"), DenseMatrix<double>{a, rows, 1}.view());
+    write_npy(path("b.npy"), b.view());
+    const Outcome outcome = strata({"lstsq", path("a.npy"), path("b.npy"), "-o", path("x.npy")});
+    EXPECT_EQ(outcome.err.find("unknowns"), std::string::npos) << outcome.err;
+    return outcome;
+  };
+  const std::string orthogonal = "orthogonal to the columns of A but for rounding";
+  expect_complaint(solved({1e16, 1}, {{1e-16, -1}, 2, 1}), 1,
+                   {"lstsq: b is " + orthogonal, "x is known to no digit"});
+  expect_complaint(solved({1e16, 1}, {{1e16, 1, 1e-16, -1}, 2, 2}), 1,
+                   {"lstsq: column 1 of b (counted from 0) is " + orthogonal});
+  expect_complaint(solved({1e9, 1}, {{1e-9, -1}, 2, 1}), 1,
+                   {orthogonal, "the error of x may be ", "e-04 of its size"});
+  EXPECT_EQ(solved({1, 1}, {{1, -1}, 2, 1}).status, 0);
+}
+
 }  // namespace
 }  // namespace strata::test

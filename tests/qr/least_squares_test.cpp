@@ -488,5 +488,93 @@ TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {
   EXPECT_NE(std::string(error.what()).find("(7, 0) of b"), std::string::npos) << error.what();
 }
 
+Tall tall_of(std::int64_t rows, std::int64_t cols, const std::vector<double>& by_rows) {
+  return test::make_matrix<double>(
+      rows, cols, [&](auto i, auto j) { return by_rows[static_cast<std::size_t>(i * cols + j)]; });
+}
+
+/// b is orthogonal to the columns of A, exactly or but for digits that no sum of the data kept.
+TEST(LeastSquares, AnXOfZerosIsTheSolutionOrNothingIsKnownOfIt) {
+  const struct {
+    Tall a, b;
+  } lost[] = {
+      {tall_of(2, 1, {1e16, 1}), tall_of(2, 1, {1e-16, -1})},
+      {tall_of(3, 1, {1e20, 1, 1}), tall_of(3, 1, {1e-20, -.5, -.5})},
+      {tall_of(3, 2, {1e16, 0, 1, 1, 1, -1}), tall_of(3, 1, {2e-16, -1, -1})},
+      // What is left lies below all digits of two doubles, and is a multiple of 2^61 − 1.
+      {tall_of(4, 1, {0x1p300, 0x1p300, 0x1p61, 1}), tall_of(4, 1, {1, -1, 1, -1})},
+      {tall_of(3, 1, {0x1p500, 0x1p500, 0x1p-500}), tall_of(3, 1, {1, -1, 0x1p-560})},
+  };
+  for (const auto& [a, b] : lost) {
+    SCOPED_TRACE(a(0, 0));
+    const LeastSquaresInfo info = expect_true(a, b);
+    EXPECT_FALSE(info.ok);
+    EXPECT_EQ(info.rank, a.cols);
+  }
+  const struct {
+    Tall a, b;
+  } zeros[] = {
+      {tall_of(2, 1, {1, 1}), tall_of(2, 1, {1, -1})},
+      {tall_of(2, 1, {.1, .1}), tall_of(2, 1, {.3, -.3})},
+      {tall_of(2, 1, {.1, .3}), tall_of(2, 1, {.3, -.1})},
+      {tall_of(3, 2, {1, 1, 1, 2, 1, 3}), tall_of(3, 1, {.1, -.2, .1})},
+      {tall_of(2, 1, {0x1p1000, 0x1p-1000}), tall_of(2, 1, {0x1p-1000, -0x1p1000})},
+      {tall_of(2, 1, {1, 1}), tall_of(2, 1, {0x1p-1074, -0x1p-1074})},
+      {tall_of(2, 1, {3, 1}), tall_of(2, 1, {0, 0})},
+  };
+  for (const auto& [a, b] : zeros) {
+    SCOPED_TRACE(a(0, 0));
+    Tall x(a.cols, 1);
+    const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+    EXPECT_TRUE(info.ok) << info.error_bound;
+    for (const double element : x.data) EXPECT_EQ(element, 0);
+    (void)expect_true(a, b);
+  }
+  // One such right-hand side beside one that is solved; both are orthogonal to a dependent column.
+  const Tall two = tall_of(2, 2, {1e-16, 1e16, -1, 1});
+  Tall x(1, 2);
+  EXPECT_FALSE(least_squares(tall_of(2, 1, {1e16, 1}).view(), two.view(), x.view()).ok);
+  const Tall twice = tall_of(3, 2, {1, 1, 1, 1, 0, 0});
+  Tall y(2, 1);
+  const LeastSquaresInfo info =
+      least_squares(twice.view(), tall_of(3, 1, {1, -1, 5}).view(), y.view());
+  EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{1}));
+  EXPECT_LE(info.error_bound, 1e-12);
+  EXPECT_EQ(y.data, (std::vector<double>{0, 0}));
+}
+
+/// Integers times powers of two in rows and, the other way, in b, one of which is changed at times.
+TEST(LeastSquares, ZerosOfStructuresAreTrue) {
+  const std::uint64_t cases = test::campaign(20'000, 400, 37);
+  int zeros = 0;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto uniform = [&](std::uint64_t which) { return random_uniform(9100 + which, seed); };
+    const auto integer = [&](std::uint64_t which) { return std::floor(9 * uniform(which)) - 4; };
+    const int range = static_cast<int>(400 * uniform(0) * uniform(0));
+    // Rows p and q with b = (q, −p), in pairs; a second column of such in other rows.
+    const std::int64_t n = 1 + static_cast<std::int64_t>(seed % 2);
+    const std::int64_t m = 4 * n;
+    Tall a(m, n);
+    Tall b(m, 1);
+    for (std::int64_t i = 0; i < m; i += 2) {
+      const auto at = static_cast<std::uint64_t>(10 * i);
+      const std::int64_t j = i / 4;
+      const double p = integer(at + 1) + (i % 4 == 0 ? 9 : 0);
+      const double q = integer(at + 2);
+      for (const std::int64_t row : {i, i + 1}) {
+        const int power =
+            static_cast<int>(range * (uniform(at + 3 + static_cast<std::uint64_t>(row - i)) - 0.5));
+        a(row, j) = std::ldexp(row == i ? p : q, power);
+        b(row, 0) = std::ldexp(row == i ? q : -p, -power);
+      }
+    }
+    if (uniform(5) < 0.5) b(0, 0) = std::nextafter(b(0, 0), 1);
+    const LeastSquaresInfo info = expect_true(a, b);
+    zeros += info.ok && info.qtb[0] == 0 ? 1 : 0;
+  }
+  EXPECT_GT(zeros, static_cast<int>(cases / 8));
+}
+
 }  // namespace
 }  // namespace strata
