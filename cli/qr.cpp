@@ -190,9 +190,9 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   DenseMatrix<T> r{std::vector<T>(static_cast<std::size_t>(n * n)), n, n};
   const QrInfo info =
       a.r_only ? qr_r(input, r.view(), options) : qr(input, q.view(), r.view(), options);
-  // What was dropped is not written: Q has `rank` columns and R as many rows.
+  // What was dropped is not written: Q has fewer columns and R as many rows.
   const bool dropped = options.dependent == DependentColumns::drop;
-  const std::int64_t kept = dropped ? info.rank : n;
+  const std::int64_t kept = dropped ? n - std::ssize(info.dependent_columns) : n;
   const Json object = qr_json(info, m, n);
   ReportData data;
   data.title = fmt::format("QR of a {} by {} matrix", m, n);

@@ -107,6 +107,7 @@ struct QrInfo {
   /// the rank certain. With the others also that the last Cholesky factorization did not fail, and
   /// that what R loses at the lower end of the range is within the same.
   bool ok = false;
+  /// n without dependent columns; by TSQR, which names none, without columns of zeros.
   std::int64_t rank = 0;
   /// Columns farther than n roundings of T, beside their length, from the span of those before
   /// them: `rank` without those that may have been computed from others. By the diagonal of R.
@@ -116,8 +117,8 @@ struct QrInfo {
   /// An upper bound, by any method; infinite where none is known. From `automatic` it is a few
   /// percent above κ to 1e12 and where columns are near those of few others, more beyond, and
   /// infinite where Q came by reflections of a V of κ above 1e14 or so. Other methods know none
-  /// where what they round hides the smallest singular value (TSQR from 1e11 or 1e12 on), or where
-  /// the orthogonality is NaN.
+  /// where what they round hides the smallest singular value (TSQR from 1e11 or 1e12 on, and with a
+  /// column of zeros), or where the orthogonality is NaN.
   double condition = 0;
   /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
   /// of the 2-norm; of `automatic` with (4·√n + n)·2^-53 for what rounding does to sums in fp64.

@@ -21,6 +21,11 @@ KeepMatrix kept_for(Wanted wanted, bool joins_solves) {
   return wanted == Wanted::q_apart ? KeepMatrix::until_last : KeepMatrix::yes;
 }
 
+/// Whether Q has as many columns as V, none of which is named as dependent.
+bool keeps_all_columns(QrMethod method) {
+  return method == QrMethod::tsqr || method == QrMethod::tsqr_flat;
+}
+
 [[noreturn]] void complain_of_length(std::int64_t j) {
   fail(ErrorKind::input, "qr",
        "column {} of V is longer than the largest number of its precision: scale it", j);
@@ -58,6 +63,11 @@ QrInfo TallProblem<T>::take_info() {
   info_.numerical_rank = of_r().numerical_rank;
   const double lost = lost_at_the_end_of_the_range();
   info_.condition = condition(lost);
+  if (keeps_all_columns(options_.method)) {
+    const std::int64_t zeros = std::ssize(columns_of_nothing());
+    info_.rank -= zeros;
+    if (zeros > 0) info_.condition = std::numeric_limits<double>::infinity();
+  }
   info_.passes = runner_.passes();
   info_.report = runner_.take_report();
   info_.residual += lost;

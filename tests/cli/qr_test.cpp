@@ -240,6 +240,24 @@ TEST_F(CliQr, XHasTheDimensionsOfB) {
   }
 }
 
+TEST_F(CliQr, ReflectionsWriteAColumnForOneOfZerosAndStateNoCondition) {
+  for (std::int64_t i = 0; i < kRows; ++i) v.view()(i, 1) = 0;
+  write_npy(path("Z.npy"), std::as_const(v).view().block(0, 0, kRows, 4));
+  for (const char* method : {"tsqr", "tsqr-flat"}) {
+    const Words words{"qr",  path("Z.npy"), "-o",       path("Q.npy"),
+                      "--r", path("R.npy"), "--method", method};
+    const Json told = expect_json(words)["qr"];
+    EXPECT_TRUE(told["condition"].is_null());
+    EXPECT_EQ(told["rank"], 3);
+    EXPECT_EQ(told["numerical_rank"], 3);
+    EXPECT_EQ(read_dense(path("Q.npy")).cols, 4);
+    EXPECT_EQ(read_dense(path("R.npy")).rows, 4);
+    const std::string text = expect_done(words);
+    expect_pieces(text, {"condition         not known", "rank              3\n"});
+    EXPECT_EQ(text.find("numerical rank"), std::string::npos) << text;
+  }
+}
+
 /// R cannot have the digits that a column of subnormal numbers asks for.
 TEST_F(CliQr, WhatIsNotMadeIsNotWritten) {
   for (std::int64_t i = 0; i < kRows; ++i) v.view()(i, 3) *= 1e-318;

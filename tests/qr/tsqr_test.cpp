@@ -224,6 +224,31 @@ TEST(Tsqr, NeedsNoScalesAndDropsNothing) {
   EXPECT_GE(got.info.condition, 1e14) << "rounding is all that the last column has of its own";
 }
 
+/// A column of zeros is no direction of V; Q has one for it all the same, and R a row.
+TEST(Tsqr, AColumnOfZerosLeavesNoConditionAndARankAsOfOtherMethods) {
+  for (const QrMethod method : {QrMethod::tsqr, QrMethod::tsqr_flat}) {
+    for (const std::int64_t zeros : {0, 1, 2, 7}) {
+      SCOPED_TRACE(std::string(to_string(method)) + ' ' + std::to_string(zeros));
+      Tall v = test::random_tall(9000, 7, 12);
+      for (std::int64_t i = 0; i < v.rows; ++i) {
+        v(i, 5) *= 1e-300;  // which is not zero
+        for (std::int64_t j = 0; j < zeros; ++j) v(i, (3 + j) % 7) = 0;
+      }
+      const auto got = factored(v, test::plain(method));
+      EXPECT_TRUE(got.info.ok);
+      EXPECT_EQ(got.info.rank, factored(v, test::plain(QrMethod::cholqr2)).info.rank);
+      EXPECT_EQ(got.info.numerical_rank, got.info.rank);
+      EXPECT_TRUE(got.info.dependent_columns.empty());
+      EXPECT_EQ(std::isinf(got.info.condition), zeros > 0) << got.info.condition;
+      EXPECT_LE(test::residual_of(v, got.q, got.r), 3e-15);
+      EXPECT_LE(test::orthogonality_of(got.q, 7), 2e-15);
+      const auto narrow = test::make_matrix<float>(
+          v.rows, 7, [&](auto i, auto j) { return j == 5 && v(i, j) != 0 ? 1e-30 : v(i, j); });
+      EXPECT_EQ(factored(narrow, test::plain(method)).info.rank, 7 - zeros);
+    }
+  }
+}
+
 TEST(Tsqr, NamesWhatIsNotFiniteAndLeavesV) {
   Tall v = test::random_tall(9000, 5, 13);
   v(8500, 3) = std::nan("");
