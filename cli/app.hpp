@@ -6,6 +6,7 @@
 // and nothing else does; nor does text where a result goes there (-o /dev/stdout).
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -179,7 +180,17 @@ int finish(const CommonOptions& common, ReportData data, const Json& object,
 /// One line on standard error, "strata: " and why the numbers said no, and `object` if --json asks
 /// for it; the exit status.
 int report_failure(const CommonOptions& common, const std::string& why, const Json& object);
-/// The same for a Cholesky factorization that failed.
-int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object);
+/// Where a Cholesky factorization failed.
+struct FailedPlace {
+  double diagonal = std::numeric_limits<double>::quiet_NaN();  ///< of A in that row; NaN: unknown
+  std::int64_t n = 0;
+  Element precision = Element::fp64;  ///< in which it was factored
+};
+/// "not positive definite", and that it is so to rounding where the pivot is no more than that
+/// beside its diagonal element: then A may be positive definite all the same.
+[[nodiscard]] std::string not_definite(const FactorInfo& info, const FailedPlace& place);
+/// The same as report_failure() for a Cholesky factorization that failed.
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object,
+                         const FailedPlace& place);
 
 }  // namespace strata::cli

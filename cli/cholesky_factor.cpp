@@ -244,7 +244,9 @@ int run_cholesky_factor(const CholeskyFactorArguments& arguments, const CommonOp
                              {"tiles", stored.count},
                              {"found", stored.found},
                              {"how", stored.how}};
-        if (!factor.info().ok) return report_failed_factor(common, factor.info(), object);
+        if (!factor.info().ok)
+          return report_failed_factor(common, factor.info(), object,
+                                      failed_place(a, factor.info(), factor.precision()));
         const SolveResult known = known_of(factor, a, given);
         const double promised = backward_error_promised(factor.precision(), factor.n());
         if (factor.n() > 0 && !(known.certificate.backward_error <= promised))

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cli/app.hpp"
-#include "cli/dense_file.hpp"
+#include "cli/dense_system.hpp"
 #include "cli/sparse.hpp"
 
 namespace strata::cli {
@@ -78,7 +78,12 @@ int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
   Json object = to_json(d.run);
   object["factor"] = to_json(d.factor);
   object["precision"] = to_string(d.precision);
-  if (!d.factor.ok) return report_failed_factor(common, d.factor, object);
+  if (!d.factor.ok) {
+    const FailedPlace place =
+        file.is_single() ? failed_place(file.stored<std::complex<float>>(), d.factor, d.precision)
+                         : failed_place(file.stored<std::complex<double>>(), d.factor, d.precision);
+    return report_failed_factor(common, d.factor, object, place);
+  }
   const bool singular = numerically_singular(d.scaled_condition, d.precision);
   object["log_determinant"] = number(d.factor.log_determinant);
   object["log_determinant_error"] = number(d.error);

@@ -8,9 +8,21 @@
 #include <utility>
 #include <vector>
 
+#include "cli/app.hpp"
 #include "cli/dense_file.hpp"
+#include "scalar/complex.hpp"
 
 namespace strata::cli {
+
+/// Where Cholesky's factorization of a dense A in that precision failed.
+template <class A>
+[[nodiscard]] FailedPlace failed_place(MatrixView<const A> a, const FactorInfo& info,
+                                       Element precision) {
+  const std::int64_t row = info.first_bad_pivot;
+  FailedPlace place{.n = a.rows, .precision = precision};
+  if (row >= 0 && row < a.rows) place.diagonal = static_cast<double>(real_part(a(row, row)));
+  return place;
+}
 
 /// Throws Error{misuse} if A is not square or B has other rows.
 void check_shapes(const MatrixFile& a, const MatrixFile& b);

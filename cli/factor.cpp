@@ -137,10 +137,10 @@ int factor(const FactorVerbArguments& a, const CommonOptions& common) {
   if (!f.factor.info().ok) {
     const FactorInfo& info = f.factor.info();
     if (a.method == "auto" && first_given(a.of_sparse).empty()) {
-      const std::optional<int> status =
-          factor_by_lu(a, common,
-                       fmt::format("{}: not positive definite: pivot {} is {:.6g}, counted from 0",
-                                   a.factor.matrix, info.first_bad_pivot, info.bad_pivot));
+      const std::optional<int> status = factor_by_lu(
+          a, common,
+          fmt::format("{}: {}: pivot {} is {:.6g}, counted from 0", a.factor.matrix,
+                      not_definite(info, failed_place(f)), info.first_bad_pivot, info.bad_pivot));
       if (status) return *status;
     }
     return report_not_definite(common, f, std::move(object));

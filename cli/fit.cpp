@@ -312,8 +312,10 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   check_interrupt();
   const FitResult result = fit(data.fit.points, data.fit.values, fit_options);
   if (!result.likelihood.factor.ok) {
+    const MaternParameters& p = result.parameters;
     return report_failed_factor(common, result.likelihood.factor,
-                                likelihood_json(result.likelihood, result.parameters));
+                                likelihood_json(result.likelihood, p),
+                                {p.variance + p.nugget, data.fit.points.size()});
   }
   const Model model{result.parameters, fit_options.mean, result.likelihood.mean_coefficients,
                     data.fit.points, data.fit.values};

@@ -66,7 +66,9 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
       arguments.estimate ? DivergenceMethod::estimate : DivergenceMethod::automatic);
   Json object = kl_json(result, parameters);
   add_rows_json(object, places);
-  if (!result.factor.ok) return report_failed_factor(common, result.factor, object);
+  if (!result.factor.ok)
+    return report_failed_factor(common, result.factor, object,
+                                {parameters.variance + parameters.nugget, places.points.size()});
   ReportData report;
   report.title = fmt::format("Divergence from FP64 at {}", counted(places.points.size(), "place"));
   report.subtitle = arguments.file;

@@ -55,7 +55,9 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
   Json object = likelihood_json(likelihood, parameters);
   add_rows_json(object, data);
-  if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
+  if (!likelihood.factor.ok)
+    return report_failed_factor(common, likelihood.factor, object,
+                                {parameters.variance + parameters.nugget, data.points.size()});
   const std::vector<std::string> remarks = remarks_of(likelihood);
   object["remarks"] = remarks;
   ReportData report;

@@ -275,15 +275,23 @@ int report_failure(const CommonOptions& common, const std::string& why, const Js
   return kNumbersSaidNo;
 }
 
-int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object) {
+std::string not_definite(const FactorInfo& info, const FailedPlace& place) {
+  const double u = element_of_parts(place.precision) == Element::fp32 ? 0x1p-24 : 0x1p-53;
+  // Elements are rounded to that precision first, and n products are taken off the last pivot.
+  const double rounding = static_cast<double>(place.n + 2) * u * place.diagonal;
+  return std::abs(info.bad_pivot) <= rounding ? "not positive definite to rounding"
+                                              : "not positive definite";
+}
+
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const Json& object,
+                         const FailedPlace& place) {
   const bool no_number = std::isnan(info.bad_pivot);
   return report_failure(
       common,
-      no_number
-          ? fmt::format("the matrix holds or produced a NaN: pivot {} is NaN, counted from 0",
-                        info.first_bad_pivot)
-          : fmt::format("the matrix is not positive definite: pivot {} is {:.6g}, counted from 0",
-                        info.first_bad_pivot, info.bad_pivot),
+      no_number ? fmt::format("the matrix holds or produced a NaN: pivot {} is NaN, counted from 0",
+                              info.first_bad_pivot)
+                : fmt::format("the matrix is {}: pivot {} is {:.6g}, counted from 0",
+                              not_definite(info, place), info.first_bad_pivot, info.bad_pivot),
       object);
 }
 

@@ -81,7 +81,10 @@ int run_schur(const SchurArguments& a, const CommonOptions& common) {
   object["factor"] = to_json(s.factor);
   if (!s.factor.ok) {
     const NotDefinite failure{
-        .what = "what is eliminated", .info = s.factor, .shift = options.shift};
+        .what = "what is eliminated",
+        .info = s.factor,
+        .shift = options.shift,
+        .place = failed_place(file.matrix, s.factor, options.shift, options.precision)};
     const DefiniteShift shift = definite_shift(file.matrix, shift_search(s.run.flops), options);
     return report_not_definite(common, failure, shift, std::move(object));
   }

@@ -95,17 +95,19 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
   const SolveResult result = solve(factored.view, b.view(), x.view(), options, given);
   const Certificate& certificate = result.certificate;
+  const FailedPlace place = failed_place(a, certificate.factor, certificate.precision);
   if (!certificate.factor.ok && arguments.method == "auto")
     return solve_by_lu(
         matrix, rhs, arguments, common, options,
-        fmt::format("{}: not positive definite{}: pivot {} is {:.6g}, counted from 0",
-                    matrix.path(), std::is_same_v<T, W> ? "" : " in fp32",
+        fmt::format("{}: {}{}: pivot {} is {:.6g}, counted from 0", matrix.path(),
+                    not_definite(certificate.factor, place), std::is_same_v<T, W> ? "" : " in fp32",
                     certificate.factor.first_bad_pivot, certificate.factor.bad_pivot));
   Json object = to_json(result.factor);
   object["method"] = "cholesky";
   object["factor"] = to_json(certificate.factor);
   object["certificate"] = to_json(certificate);
-  if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
+  if (!certificate.factor.ok)
+    return report_failed_factor(common, certificate.factor, object, place);
   object["solve"] = to_json(result.solve);
   object["log_determinant_error"] = number(result.log_determinant_error);
   const bool singular = numerically_singular(certificate.scaled_condition, certificate.precision);

@@ -141,10 +141,14 @@ struct NotDefinite {
   std::string what = "the matrix";  ///< that was factored, + shift·I
   FactorInfo info;
   double shift = 0;
-  Element precision = Element::fp64;
+  FailedPlace place;
   std::int64_t empty_rows = 0;  ///< that hold nothing but zeros
   std::int64_t first_empty_row = -1;
 };
+/// Where Cholesky's factorization of A + shift·I failed.
+[[nodiscard]] FailedPlace failed_place(const SparseMatrix& a, const FactorInfo& info, double shift,
+                                       Element precision);
+[[nodiscard]] FailedPlace failed_place(const SparseFactorization& f);
 /// How a shift is searched for after a failed factorization of so many operations: by further ones,
 /// where that takes seconds.
 [[nodiscard]] DefiniteShiftOptions shift_search(double flops);

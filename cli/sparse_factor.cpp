@@ -367,6 +367,23 @@ void count_empty_rows(const SparseMatrix& a, NotDefinite& failure) {
 
 }  // namespace
 
+FailedPlace failed_place(const SparseMatrix& a, const FactorInfo& info, double shift,
+                         Element precision) {
+  FailedPlace place{.n = a.rows, .precision = precision};
+  if (info.first_bad_pivot < 0 || info.first_bad_pivot >= a.rows) return place;
+  const auto row = static_cast<std::size_t>(info.first_bad_pivot);
+  place.diagonal = shift;
+  for (std::int64_t k = a.start[row]; k < a.start[row + 1]; ++k) {
+    const auto at = static_cast<std::size_t>(k);
+    if (a.column[at] == info.first_bad_pivot) place.diagonal += a.value[at];
+  }
+  return place;
+}
+
+FailedPlace failed_place(const SparseFactorization& f) {
+  return failed_place(f.file.matrix, f.factor.info(), f.factor.shift(), f.factor.precision());
+}
+
 DefiniteShiftOptions shift_search(double flops) {
   constexpr double kSeconds = 2e10;  // a few of a core
   DefiniteShiftOptions options;
@@ -395,7 +412,7 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
   object["empty_rows"] = failure.empty_rows;
   end_progress();
   if (common.json) fmt::print("{}\n", object.dump(2));
-  const bool single = failure.precision == Element::fp32;
+  const bool single = failure.place.precision == Element::fp32;
   std::string what = failure.what;
   if (failure.shift != 0) what += fmt::format(" + {:.6g} I", failure.shift);
   if (single) what += " in fp32";
@@ -419,16 +436,13 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
   } else if (single) {
     advice += "; in --precision fp64 it may be";
   }
-  fmt::print(
-      stderr,
-      "strata: {} is not positive definite: in row {} (counted from 0) the pivot is {:.6g}{}\n",
-      what, info.first_bad_pivot, info.bad_pivot, advice);
+  fmt::print(stderr, "strata: {} is {}: in row {} (counted from 0) the pivot is {:.6g}{}\n", what,
+             not_definite(info, failure.place), info.first_bad_pivot, info.bad_pivot, advice);
   return kNumbersSaidNo;
 }
 
 int report_not_definite(const CommonOptions& common, SparseFactorization& f, Json object) {
-  NotDefinite failure{
-      .info = f.factor.info(), .shift = f.factor.shift(), .precision = f.factor.precision()};
+  NotDefinite failure{.info = f.factor.info(), .shift = f.factor.shift(), .place = failed_place(f)};
   count_empty_rows(f.file.matrix, failure);
   const DefiniteShift shift =
       definite_shift(f.factor, f.file.matrix, shift_search(f.analysis().counts.flops));

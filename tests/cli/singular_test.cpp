@@ -2,7 +2,9 @@
 // direct solves say, and with which exit status.
 
 #include <cmath>
+#include <complex>
 #include <filesystem>
+#include <sstream>
 
 #include "tests/cli/sparse_system.hpp"
 
@@ -102,6 +104,67 @@ TEST_F(CliSingular, NumbersThatLeaveTheRange) {
   }
   // Doubles that floats hold only without digits are refused.
   expect_refused(solve("A.npy") + Words{"--precision", "fp32"}, 3, {"fp32 cannot hold"});
+}
+
+/// [3 1; 1 d] is positive definite from the d above 1/3 on, by 5.6e-17 there; the last pivot is
+/// rounding.
+TEST_F(CliSingular, APivotOfRoundingIsNoProofThatAMatrixIsNotPositiveDefinite) {
+  const auto write = [this](double d) {
+    std::ostringstream entries;
+    entries.precision(17);
+    entries << "3\n1 1 3\n2 1 1\n2 2 " << d << "\n";
+    (void)scratch.put("A.mtx",
+                      "%%MatrixMarket matrix coordinate real symmetric\n2 2 " + entries.str());
+    (void)scratch.put("S.mtx", "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n3 3 1\n" +
+                                   entries.str().substr(2));
+    write_npy(path("A.npy"), DenseMatrix<double>{{3, 1, 1, d}, 2, 2}.view());
+    using Complex = std::complex<double>;
+    write_npy(path("C.npy"), DenseMatrix<Complex>{{3, 1, 1, d}, 2, 2}.view());
+    write_npy(path("b.npy"), DenseMatrix<double>{{1, 2}, 2, 1}.view());
+  };
+  const Words cholesky{"--method", "cholesky"};
+  const std::vector<Words> failing{
+      solve("A.npy") + cholesky,
+      solve("C.npy") + cholesky,
+      solve(),
+      verb("logdet", "A.mtx"),
+      verb("logdet", "A.npy"),
+      verb("logdet", "C.npy"),
+      verb("variances", "A.mtx", "v.npy"),
+      verb("factor", "A.mtx", "F"),
+      verb("factor", "A.npy", "F") + cholesky,
+      verb("factor", "A.npy", "G") + cholesky + Words{"--storage", path("G")},
+      verb("schur", "S.mtx", "s.npy") + Words{"--keep", "2"}};
+  const std::string rounding = " not positive definite to rounding: ";
+  const auto expect_said = [&](const Words& words, bool is_rounding) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    std::filesystem::remove_all(path("G"));
+    const Outcome outcome = run_program(words);
+    expect_complaint(outcome, 1, {is_rounding ? rounding : " not positive definite: "});
+  };
+  // The reason why it is LU, which may fail as well.
+  const auto expect_reason = [&](const Words& words, bool is_rounding) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const Json object = json_of(run_program(words + Words{"--json"}).out);
+    expect_pieces(object.at("why").get<std::string>(),
+                  {is_rounding ? rounding : " not positive definite: ", "pivot 1 is "});
+  };
+  write(0.33333333333333337);
+  for (const Words& words : failing) expect_said(words, true);
+  expect_reason(solve("A.npy"), true);
+  expect_reason(verb("factor", "A.npy", "H"), true);
+  // What is more than rounding in fp64 is not so in fp32.
+  const Words narrow{"--precision", "fp32"};
+  const std::string in_fp32 = " in fp32 is not positive definite to rounding: ";
+  write(0.33333331);
+  for (const Words& words : failing) expect_said(words, false);
+  expect_reason(solve("A.npy"), false);
+  expect_reason(verb("factor", "A.npy", "H"), false);
+  expect_complaint(run_program(verb("logdet", "A.mtx") + narrow), 1, {in_fp32});
+  write(0.3);
+  for (const Words& words : failing) expect_said(words, false);
+  expect_complaint(run_program(verb("logdet", "A.mtx") + narrow), 1,
+                   {" in fp32 is not positive definite: "});
 }
 
 }  // namespace
