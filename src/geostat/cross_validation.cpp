@@ -19,11 +19,13 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "base/random.hpp"
 #include "geostat/checks.hpp"
 #include "geostat/gaussian_process.hpp"
 #include "geostat/kriging.hpp"
 #include "geostat/likelihood_rounding.hpp"
+#include "geostat/mean_basis.hpp"
 #include "geostat/point_sets.hpp"
 #include "geostat/prediction_rounding.hpp"
 #include "geostat/refined_solver.hpp"
@@ -114,7 +116,11 @@ struct Inverse {
   std::vector<double> diagonal;  ///< of Q
   std::vector<double> weighted;  ///< Q·r
   std::vector<double> ones;      ///< Σ⁻¹·1, for the sample mean
+  /// Rows without which the mean would hardly be known, a stray point with a linear mean: of
+  /// [Σ⁻¹]_ii too little is left in Q_ii. They are few, what is taken off is p in all.
+  Rows alone;
 };
+constexpr double kLeftOver = 0.1;
 
 /// From U = Σ⁻¹[X | r] by refined solves, what L⁻ᵀ gives otherwise: on return w is that.
 void invert_refined(CovarianceSolver& solver, MatrixView<double> w, CrossValidation& out) {
@@ -165,10 +171,13 @@ void note_rounding(CovarianceSolver& solver, const CovarianceParameters& paramet
 
 /// What FP64 does to each point, with a = Q·e_i: of [Qr]_i / Q_ii the weights are a / Q_ii, and
 /// Q_ii itself changes by aᵀΔa. With random signs s the mean square of [Qs]_i is ‖a‖² (Hutchinson
-/// 1990): that tells which points to look at. `w` is L⁻ᵀ[U | (I − UUᵀ)L⁻¹r].
-PredictionRounding estimate_rounding(CovarianceSolver& solver, FactoredProblem problem,
+/// 1990): that tells which points to look at. `w` is L⁻ᵀ[U | (I − UUᵀ)L⁻¹r]; rows of `alone`,
+/// ascending, are none of its business. `of_known_mean`: [Σ⁻¹]_ii, of which Q_ii is what is left.
+PredictionRounding estimate_rounding(CovarianceSolver& solver, const Regression& regression,
+                                     FactoredProblem problem,
                                      const CovarianceParameters& parameters,
                                      const std::vector<double>& diagonal,
+                                     const std::vector<double>& of_known_mean, const Rows& alone,
                                      MatrixView<const double> w) {
   const std::int64_t n = w.rows;
   const std::int64_t p = w.cols - 1;
@@ -184,11 +193,19 @@ PredictionRounding estimate_rounding(CovarianceSolver& solver, FactoredProblem p
   }
   const double length_of_solution = std::sqrt(dot(n, solution, solution));
   const auto rounding_of = [&](std::int64_t i, double square) {
+    if (std::binary_search(alone.begin(), alone.end(), i)) return PredictionRounding{0, 0, 0, 0};
     const double q = diagonal[static_cast<std::size_t>(i)];
     const double length = std::sqrt(square) / q;
     problem.solution_length = length_of_solution + std::abs(solution[i]) * length;
+    std::vector<double> of_mean;
+    for (std::int64_t j = 0; j < p; ++j) of_mean.push_back(w(i, j) / q);
+    PointErrors errors = rounding_at(problem, length, regression.length_of_solution(of_mean));
+    const double cancelled = std::sqrt(static_cast<double>(n + 16)) * kUnitRoundoff *
+                             of_known_mean[static_cast<std::size_t>(i)] / q;
+    errors.mean += cancelled * std::abs(solution[i]) / q;
+    errors.variance += cancelled / q;
     PredictionRounding out;
-    note_errors(out, rounding_at(problem, length), 1 / std::sqrt(q), 1 / std::sqrt(q), true);
+    note_errors(out, errors, 1 / std::sqrt(q), 1 / std::sqrt(q), true);
     return out;
   };
   std::vector<PredictionRounding> all;
@@ -231,34 +248,44 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   basis.fill(points, w);
   std::transform(values.begin(), values.end(), w.column(p), [&](double z) { return z - shift; });
   const bool refined = has_few_digits(solver);
+  Regression regression;
   FactoredProblem problem;
+  problem.column_rounding = basis.roundings() * kUnitRoundoff;
   problem.largest_residual = norm_inf(n, w.column(p));
   problem.largest_value = norm_inf(n, values.data());
   if (refined) {
     invert_refined(solver, w, out);
   } else {
     solver.solve_lower(w);
-    (void)regress(w, kCrossValidationWhere);  // leaves U and (I − UUᵀ)L⁻¹r
+    regression = regress(w, kCrossValidationWhere);  // leaves U and (I − UUᵀ)L⁻¹r
     solver.solve_lower_transposed(w);
   }
   Inverse inverse;
   inverse.diagonal.resize(static_cast<std::size_t>(n));
   out.inverse = solver.inverse_diagonal(inverse.diagonal);
+  inverse.weighted.assign(w.column(p), w.column(p) + n);
+  const std::vector<double> of_known_mean = inverse.diagonal;
+  double most_taken = 1;
   for (std::int64_t i = 0; i < n; ++i) {
     double& q = inverse.diagonal[static_cast<std::size_t>(i)];
-    const double of_known_mean = q;
+    const double known = q;
     for (std::int64_t j = 0; j < p; ++j) q -= w(i, j) * w(i, j);
-    require(q > 1e-10 * of_known_mean, ErrorKind::numerical, kCrossValidationWhere,
-            "without row {} (counting from 0) the points do not determine the mean",
-            ordered.row(i));
+    if (q > kLeftOver * known) {
+      most_taken = std::max(most_taken, known / q);
+      continue;
+    }
+    inverse.alone.push_back(i);
+    q = known;
   }
-  inverse.weighted.assign(w.column(p), w.column(p) + n);
+  // What is known of [Σ⁻¹]_ii beside itself is less beside what is left of it.
+  if (refined) out.certificate->variance_error *= most_taken;
   if (refined)
     note_rounding(solver, covariance_of(parameters), inverse.diagonal, w.column(p),
                   *out.certificate);
   else
-    out.rounding =
-        estimate_rounding(solver, problem, covariance_of(parameters), inverse.diagonal, w);
+    out.rounding = estimate_rounding(solver, regression, problem, covariance_of(parameters),
+                                     inverse.diagonal, of_known_mean, inverse.alone, w);
+  for (std::int64_t& row : inverse.alone) row = ordered.row(row);
   if (mean == Mean::sample) {
     inverse.ones.assign(static_cast<std::size_t>(n), 1.0);
     const MatrixView<double> ones{inverse.ones.data(), n, 1, n};
@@ -272,6 +299,43 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   for (std::vector<double>* v : {&inverse.diagonal, &inverse.weighted, &inverse.ones})
     if (!v->empty()) ordered.restore({v->data(), n, 1, n});
   return inverse;
+}
+
+}  // namespace
+
+namespace {
+
+PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
+                               const PredictionCertificate& b) {
+  if (!a) return b;
+  return {std::max(a->backward_error, b.backward_error),
+          std::max(a->refinement_steps, b.refinement_steps),
+          std::max(a->variance_error, b.variance_error), std::max(a->mean_error, b.mean_error)};
+}
+
+/// A row from all others, by a factorization of its own.
+void predict_alone(const Points& points, std::span<const double> values,
+                   const MaternParameters& parameters, Mean mean, const Options& options,
+                   std::int64_t row, CrossValidation& out) {
+  Rows others(values.size());
+  std::iota(others.begin(), others.end(), 0);
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(row));
+  const Model model{parameters, mean, {}, rows_of(points, others), values_at(values, others)};
+  try {
+    const Prediction found = predict(model, rows_of(points, Rows{row}), options);
+    const double deviation = found.standard_error[0];
+    out.mean[static_cast<std::size_t>(row)] = found.mean[0];
+    out.standard_error[static_cast<std::size_t>(row)] = deviation;
+    out.rounding = worst_of(out.rounding, found.rounding);
+    if (found.certificate) {
+      PredictionCertificate relative = *found.certificate;
+      relative.variance_error /= deviation * deviation;
+      out.certificate = worst_of(out.certificate, relative);
+    }
+  } catch (const Error& error) {
+    fail(error.kind(), kCrossValidationWhere, "without row {} (counting from 0): {}", row,
+         error.what());
+  }
 }
 
 }  // namespace
@@ -300,28 +364,18 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
     out.standard_error.push_back(1 / std::sqrt(q));
     largest = std::max(largest, std::abs(error));
   }
+  units.restore(out.rounding);
+  units.restore(out.mean);
+  units.restore(out.standard_error);
   // An error that was divided by Q_ii is off by as much of itself, to first order and a bit.
   if (out.certificate)
     out.certificate->mean_error =
         units.value(out.certificate->mean_error + 1.1 * out.certificate->variance_error * largest);
-  units.restore(out.rounding);
-  units.restore(out.mean);
-  units.restore(out.standard_error);
+  for (const std::int64_t row : inverse.alone)
+    predict_alone(points, values, parameters, mean, options, row, out);
   out.scores = scores(values, out.mean, out.standard_error);
   return out;
 }
-
-namespace {
-
-PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
-                               const PredictionCertificate& b) {
-  if (!a) return b;
-  return {std::max(a->backward_error, b.backward_error),
-          std::max(a->refinement_steps, b.refinement_steps),
-          std::max(a->variance_error, b.variance_error), std::max(a->mean_error, b.mean_error)};
-}
-
-}  // namespace
 
 CrossValidation cross_validate(const Points& points, std::span<const double> values,
                                const MaternParameters& parameters, Mean mean,

@@ -4,6 +4,7 @@
 #include "geostat/checks.hpp"
 #include "geostat/fit_space.hpp"
 #include "geostat/information.hpp"
+#include "geostat/mean_basis.hpp"
 #include "geostat/regression.hpp"
 
 namespace strata {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "geostat/mean_basis.hpp"
 #include "geostat/point_sets.hpp"
 #include "geostat/regression.hpp"
 #include "strata/error.hpp"

@@ -183,7 +183,7 @@ LikelihoodError GaussianProcess::rounding(const MaternParameters& parameters,
   for (std::int64_t j = 0; j < p; ++j) {
     const double coefficient = coefficients_[static_cast<std::size_t>(j)];
     add_scaled(n_, -coefficient, data.column(j), residual);
-    add_square(j, coefficient);
+    add_square(j, basis_.roundings() * coefficient);
   }
   (void)solver_.solve(solutions.view());
   const std::vector<double> coordinates = coordinate_matrix(points_.points());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cholesky/covariance_solver.hpp"
+#include "geostat/mean_basis.hpp"
 #include "geostat/ordered_points.hpp"
 #include "geostat/regression.hpp"
 

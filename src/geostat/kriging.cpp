@@ -102,13 +102,30 @@ void Kriging::whiten() {
     w(i, p) = values[k] - mean_at(coefficients_, points_.points(), k);
   }
   largest_residual_ = norm_inf(n, w.column(p));
-  const bool estimated = coefficients_.empty() && p > 0;
   if (has_few_digits(solver_)) {
     whiten_refined(w);
   } else {
     whiten_by_factor(w);
   }
-  if (estimated) coefficients_ = basis_.in_original_units(regression_.coefficients);
+}
+
+/// The mean at a point. Where it is estimated coefficients of the columns give it, not those in
+/// original units, whose terms cancel where points are far from the origin or few beside a line.
+double Kriging::mean_of(const Points& points, std::size_t i) const {
+  if (!coefficients_.empty() || basis_.columns() == 0) return mean_at(coefficients_, points, i);
+  const std::vector<double> row = basis_.row(points, i);
+  return dot(basis_.columns(), row.data(), regression_.coefficients.data());
+}
+
+/// … and the magnitudes that it is rounded beside.
+double Kriging::mean_terms_of(const Points& points, std::size_t i) const {
+  if (!coefficients_.empty() || basis_.columns() == 0)
+    return mean_terms_at(coefficients_, points, i);
+  const std::vector<double> row = basis_.row(points, i);
+  double sum = 0;
+  for (std::size_t k = 0; k < row.size(); ++k)
+    sum += std::abs(row[k] * regression_.coefficients[k]);
+  return basis_.roundings() * sum;
 }
 
 void Kriging::whiten_by_factor(MatrixView<double> w) {
@@ -227,10 +244,10 @@ void Kriging::prepare_rounding() {
   problem.largest_residual = largest_residual_;
   problem.largest_value = norm_inf(n, model_.values.data());
   for (std::int64_t i = 0; i < n; ++i)
-    problem.largest_value =
-        std::max(problem.largest_value,
-                 mean_terms_at(coefficients_, points_.points(), static_cast<std::size_t>(i)));
+    problem.largest_value = std::max(problem.largest_value,
+                                     mean_terms_of(points_.points(), static_cast<std::size_t>(i)));
   problem.amplification = rounding_amplification(probe_inverse(solver_), covariance);
+  problem.column_rounding = basis_.roundings() * kUnitRoundoff;
 }
 
 /// Which targets are at the place of a data point and have no nugget: the mean is known there, and
@@ -290,13 +307,16 @@ void Kriging::estimate_rounding(const Points& targets, const Prediction& part) {
     divide_by_triangle(regression_, {x.data(), 1, p, 1});
     for (std::int64_t j = 0; j < p; ++j) {
       const double* v = solved_.data() + j * n;
-      add_scaled(n, x[static_cast<std::size_t>(j)] - dot(n, v, c.column(t)), v, weights.column(t));
+      double& left = x[static_cast<std::size_t>(j)];
+      left -= dot(n, v, c.column(t));
+      add_scaled(n, left, v, weights.column(t));
     }
     FactoredProblem problem = *problem_;
-    problem.largest_value = std::max(problem.largest_value, mean_terms_at(coefficients_, at, k));
+    problem.largest_value = std::max(problem.largest_value, mean_terms_of(at, k));
     const double square = dot(n, weights.column(t), weights.column(t));
-    note_errors(rounding_, rounding_at(problem, std::sqrt(1 + square)), part.standard_error[row],
-                error[row], exact[k] == 0);
+    note_errors(rounding_,
+                rounding_at(problem, std::sqrt(1 + square), regression_.length_of_solution(x)),
+                part.standard_error[row], error[row], exact[k] == 0);
   }
 }
 
@@ -309,7 +329,7 @@ std::int64_t Kriging::targets_at_a_time(std::int64_t targets, std::int64_t chunk
 void Kriging::predict_one(const Points& targets, std::size_t t, const double* products,
                           double square, Prediction& out) const {
   const auto p = static_cast<std::size_t>(basis_.columns());
-  out.mean.push_back(mean_at(coefficients_, targets, t) + products[p]);
+  out.mean.push_back(mean_of(targets, t) + products[p]);
   std::vector<double> u = basis_.row(targets, t);
   for (std::size_t j = 0; j < p; ++j) u[j] -= products[j];
   // At a data point without nugget the difference is rounding, of either sign.
@@ -351,7 +371,8 @@ Prediction Kriging::predict_in_units(const Points& targets, std::int64_t chunk) 
 }
 
 /// Subtracts from each column of values, in the order of the matrix, its estimated mean, and makes
-/// it what the whitened covariances of a target are multiplied with.
+/// it what the whitened covariances of a target are multiplied with. Coefficients are those of the
+/// columns of basis_.
 void Kriging::subtract_means(MatrixView<double> values,
                              std::vector<std::vector<double>>& coefficients) {
   const std::int64_t n = values.rows;
@@ -382,7 +403,7 @@ void Kriging::subtract_means(MatrixView<double> values,
       found = regress(w, where_);
       std::copy_n(w.column(p), n, values.column(j));
     }
-    coefficients.push_back(basis_.in_original_units(found.coefficients));
+    coefficients.push_back(std::move(found.coefficients));
   }
   if (refined) solver_.multiply_lower_transposed(values);
 }
@@ -414,11 +435,12 @@ std::vector<double> Kriging::interpolate(MatrixView<const double> values, const 
     const MatrixView<double> products = columns_of(sums, m, count);
     solver_.whitened_sums(view_of(coordinates, m), {whitened.data(), n, count, n}, products,
                           squares);
-    for (std::int64_t j = 0; j < count; ++j) {
-      for (std::int64_t t = 0; t < m; ++t) {
-        means(t, first + j) = products(t, j) + mean_at(coefficients[static_cast<std::size_t>(j)],
-                                                       targets, static_cast<std::size_t>(t));
-      }
+    for (std::int64_t t = 0; t < m; ++t) {
+      const std::vector<double> row = basis_.row(targets, static_cast<std::size_t>(t));
+      for (std::int64_t j = 0; j < count; ++j)
+        means(t, first + j) =
+            products(t, j) +
+            dot(basis_.columns(), row.data(), coefficients[static_cast<std::size_t>(j)].data());
     }
   }
   return out;

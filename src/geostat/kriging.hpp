@@ -11,6 +11,7 @@
 
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/refinement.hpp"
+#include "geostat/mean_basis.hpp"
 #include "geostat/ordered_points.hpp"
 #include "geostat/prediction_rounding.hpp"
 #include "geostat/regression.hpp"
@@ -64,6 +65,8 @@ class Kriging {
   void subtract_means(MatrixView<double> values, std::vector<std::vector<double>>& coefficients);
   [[nodiscard]] Prediction predict_in_units(const Points& targets, std::int64_t chunk);
   [[nodiscard]] std::optional<PredictionCertificate> certificate_in_units() const;
+  [[nodiscard]] double mean_of(const Points& points, std::size_t i) const;
+  [[nodiscard]] double mean_terms_of(const Points& points, std::size_t i) const;
   void predict_one(const Points& targets, std::size_t t, const double* products, double square,
                    Prediction& out) const;
 
@@ -84,8 +87,8 @@ class Kriging {
   double solution_length_ = 0;        ///< with few digits, ‖Σ⁻¹(z − Xβ)‖₂, …
   double residual_length_ = 0;        ///< … ‖·‖₂ of what its solve left over …
   double largest_value_ = 0;          ///< … and max |z|
-  std::vector<double> coefficients_;  ///< β, of the model or estimated
-  Regression regression_;
+  std::vector<double> coefficients_;  ///< β of the model or the sample; empty: estimated, as …
+  Regression regression_;             ///< … its coefficients of the columns of basis_
   std::optional<FactoredProblem> problem_;  ///< in FP64, once something was predicted, with …
   std::vector<double> solved_;  ///< … [Σ⁻¹X·R⁻¹ | Σ⁻¹(z − Xβ)], R of regression_
   std::vector<std::array<double, 4>> places_;  ///< of the data, sorted

@@ -4,8 +4,9 @@
 //     variance:   λᵀΔλ − 2δᵀλ,
 // for both are stationary in λ. Entries of Δ and δ are random, with standard deviation e, so that
 // these have e·‖(1, λ)‖·‖x‖ and about e·‖(1, λ)‖². The second order has the means e²·tr Σ⁻¹·λᵀx
-// and e²·tr Σ⁻¹·‖λ‖². An observation that is predicted from all others is the same: its weights
-// are 1 − λ = Q·e_i/Q_ii (cross_validation.cpp).
+// and e²·tr Σ⁻¹·‖λ‖². Errors δ of the mean's columns X and of their row x at the target change a
+// variance by 2·μᵀ(δx − δXᵀλ), μ the multipliers of unbiasedness. An observation that is predicted
+// from all others is the same: its weights are 1 − λ = Q·e_i/Q_ii (cross_validation.cpp).
 
 #include "geostat/prediction_rounding.hpp"
 
@@ -36,13 +37,15 @@ double rounding_amplification(const InverseProbes& probes, const CovarianceParam
   return (1 + e * inverse.trace) / (1 - near_singular);
 }
 
-PointErrors rounding_at(const FactoredProblem& p, double length) {
+PointErrors rounding_at(const FactoredProblem& p, double length, double multipliers) {
   PointErrors out;
   out.mean = p.entry * length * (p.solution_length + p.largest_residual / p.diagonal);
   out.mean = kRoundingDeviations * p.amplification * out.mean +
              kRoundingDeviations * kUnitRoundoff * length * p.largest_value;
   // The entries of Δ above its diagonal are those below.
-  out.variance = kRoundingDeviations * p.amplification * std::sqrt(2.0) * p.entry * length * length;
+  out.variance =
+      kRoundingDeviations * p.amplification * std::sqrt(2.0) * p.entry * length * length +
+      kRoundingDeviations * 2 * p.column_rounding * multipliers * length;
   return out;
 }
 
@@ -72,7 +75,9 @@ void raise(double& worst, double value) {
 
 void note_errors(PredictionRounding& worst, const PointErrors& errors, double standard_error,
                  double process_standard_error, bool judged) {
-  const double of_process = root_error(process_standard_error, errors.variance);
+  // Whatever it is made of, it is rounded.
+  const double of_process = root_error(process_standard_error, errors.variance) +
+                            4 * kUnitRoundoff * process_standard_error;
   raise(worst.mean_error, errors.mean);
   raise(worst.standard_error_error, of_process);
   if (!judged) return;

@@ -10,7 +10,6 @@
 
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/dense_block.hpp"
-#include "geostat/regression.hpp"
 #include "kernels/covariance/covariance.hpp"
 #include "strata/geostat.hpp"
 
@@ -23,6 +22,7 @@ struct FactoredProblem {
   double solution_length = 0;   ///< ‖Σ⁻¹r‖₂
   double largest_residual = 0;  ///< of what the factor was solved with
   double largest_value = 0;     ///< of the data, and of a mean
+  double column_rounding = 0;   ///< of elements of the mean's columns, which are about 1
   /// By how much orders above the first enlarge errors; infinite where Σ is singular to FP64.
   double amplification = 1;
 };
@@ -43,8 +43,10 @@ struct PointErrors {
   double mean = 0;
   double variance = 0;
 };
-/// For a target with the weights λ of the observations, `length` √(1 + ‖λ‖²).
-[[nodiscard]] PointErrors rounding_at(const FactoredProblem& problem, double length);
+/// For a target with the weights λ of the observations, `length` √(1 + ‖λ‖²), and the multipliers μ
+/// of the mean's columns, (XᵀΣ⁻¹X)⁻¹·(x − XᵀΣ⁻¹c).
+[[nodiscard]] PointErrors rounding_at(const FactoredProblem& problem, double length,
+                                      double multipliers);
 
 /// Notes a prediction: the worst of all is what is stated. `judged`: whether errors count beside
 /// the standard error, too, which none does where that is 0, at a data point.

@@ -10,8 +10,6 @@
 #include <cmath>
 
 #include "base/check.hpp"
-#include "geostat/point_sets.hpp"
-#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -36,107 +34,7 @@ void back_substitute(MatrixView<const double> r, std::vector<double>& c) {
   }
 }
 
-double deviation(std::span<const double> values, double centre) {
-  std::vector<double> from_centre;
-  for (const double v : values) from_centre.push_back(v - centre);
-  return root_mean_square(from_centre);
-}
-
-/// A coordinate of the unit vector that points to a place of the sphere, where longitudes that
-/// differ by 360 are the same: 0 to 2 for cos φ·cos λ, cos φ·sin λ and sin φ.
-double on_unit_sphere(const Points& points, std::size_t i, std::size_t coordinate) {
-  constexpr double radian = 3.14159265358979323846 / 180;
-  const auto place = place_of(points, static_cast<std::int64_t>(i), Distance::great_circle);
-  const double longitude = place[0] * radian;
-  const double latitude = place[1] * radian;
-  if (coordinate == 2) return std::sin(latitude);
-  return std::cos(latitude) * (coordinate == 0 ? std::cos(longitude) : std::sin(longitude));
-}
-
-/// What the column k > 0 of `columns` has at a point: before the covariates there is 1 alone, or 1
-/// with x and y, or 1 with the coordinates on the unit sphere.
-double variable(const Points& points, std::size_t i, std::size_t columns, std::size_t k) {
-  const std::size_t first = columns - points.covariates.size();  // 1, 3 or 4
-  if (k >= first) return points.covariates[k - first][i];
-  if (first == 4) return on_unit_sphere(points, i, k - 1);
-  return (k == 1 ? points.x : points.y)[i];
-}
-
 }  // namespace
-
-std::int64_t coefficient_count(Mean mean, std::int64_t covariates, Distance distance) noexcept {
-  switch (mean) {
-    case Mean::sample: return 1;
-    case Mean::zero: return 0;
-    case Mean::constant: return 1 + covariates;
-    case Mean::linear: return (distance == Distance::great_circle ? 4 : 3) + covariates;
-  }
-  return 0;
-}
-
-std::int64_t estimated_count(Mean mean, std::int64_t covariates, Distance distance) noexcept {
-  return mean == Mean::sample ? 0 : coefficient_count(mean, covariates, distance);
-}
-
-MeanBasis::MeanBasis(Mean mean, const Points& points, Distance distance)
-    : scales_(static_cast<std::size_t>(
-          estimated_count(mean, std::ssize(points.covariates), distance))) {
-  std::vector<double> values(points.x.size());
-  for (std::size_t k = 1; k < scales_.size(); ++k) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = variable(points, i, scales_.size(), k);
-    scales_[k].centre = sample_mean(values);
-    // What does not vary keeps the scale 1; regress() will find its column dependent.
-    if (const double s = deviation(values, scales_[k].centre); s > 0) scales_[k].scale = s;
-  }
-}
-
-std::vector<double> MeanBasis::row(const Points& points, std::size_t i) const {
-  std::vector<double> out(scales_.size(), 1.0);
-  for (std::size_t k = 1; k < out.size(); ++k) {
-    out[k] = (variable(points, i, out.size(), k) - scales_[k].centre) / scales_[k].scale;
-  }
-  return out;
-}
-
-void MeanBasis::fill(const Points& points, MatrixView<double> design) const {
-  for (std::int64_t i = 0; i < points.size(); ++i) {
-    const std::vector<double> values = row(points, static_cast<std::size_t>(i));
-    for (std::int64_t j = 0; j < columns(); ++j) {
-      design(i, j) = values[static_cast<std::size_t>(j)];
-    }
-  }
-}
-
-std::vector<double> MeanBasis::in_original_units(std::span<const double> scaled) const {
-  std::vector<double> out(scaled.begin(), scaled.end());
-  for (std::size_t k = 1; k < out.size(); ++k) {
-    out[k] = scaled[k] / scales_[k].scale;
-    out[0] -= out[k] * scales_[k].centre;
-  }
-  return out;
-}
-
-double mean_at(std::span<const double> c, const Points& points, std::size_t i) {
-  if (c.empty()) return 0;
-  double mean = c[0];
-  for (std::size_t k = 1; k < c.size(); ++k) mean += c[k] * variable(points, i, c.size(), k);
-  return mean;
-}
-
-double mean_terms_at(std::span<const double> c, const Points& points, std::size_t i) {
-  if (c.empty()) return 0;
-  double sum = std::abs(c[0]);
-  for (std::size_t k = 1; k < c.size(); ++k)
-    sum += std::abs(c[k] * variable(points, i, c.size(), k));
-  return sum;
-}
-
-double sample_mean(std::span<const double> values) {
-  long double sum = 0;
-  for (const double v : values) sum += v;
-  return static_cast<double>(sum / static_cast<long double>(values.size()));
-}
 
 double Regression::leverage(std::span<const double> u) const {
   const std::size_t p = coefficients.size();
@@ -149,6 +47,13 @@ double Regression::leverage(std::span<const double> u) const {
     square += solution[i] * solution[i];
   }
   return square;
+}
+
+double Regression::length_of_solution(std::span<const double> s) const {
+  const std::int64_t p = std::ssize(s);
+  std::vector<double> x(s.begin(), s.end());
+  back_substitute({r.data(), p, p, std::max<std::int64_t>(p, 1)}, x);
+  return std::sqrt(sum_of_products(x.data(), x.data(), p));
 }
 
 Regression regress(MatrixView<double> w, const char* where) {

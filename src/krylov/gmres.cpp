@@ -545,9 +545,8 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   std::ranges::copy(given.best(), x.begin());
   // Sums of n squares, of elements in double-double, round relatively: never below the truth. That
   // of zeros is the length of b.
-  const double up = given.best_residual() < given.length()
-                        ? 1 + static_cast<double>(a.rows + 16) * 0x1p-52
-                        : 1;
+  const double up =
+      given.best_residual() < given.length() ? 1 + static_cast<double>(a.rows + 16) * 0x1p-52 : 1;
   const double residual = given.best_residual() * up;
   info.residual_norm = rounded_away({residual, -given.exponent()});
   info.relative_residual = info.scaled_residual = ratio_of({residual, 0}, {given.length(), 0});

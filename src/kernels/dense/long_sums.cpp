@@ -88,8 +88,7 @@ void SplitColumn<W>::split(const T* x, std::int64_t count) {
 
 template <class W>
 LongSums<W>::LongSums(std::int64_t count)
-    : count_(count),
-      values_(static_cast<std::size_t>(2 * count) * SplitColumn<W>::kParts) {}
+    : count_(count), values_(static_cast<std::size_t>(2 * count) * SplitColumn<W>::kParts) {}
 
 template <class W>
 void LongSums<W>::set(std::int64_t i, const W& value) {
