@@ -172,7 +172,7 @@ void note_rounding(CovarianceSolver& solver, const CovarianceParameters& paramet
 /// What FP64 does to each point, with a = Q·e_i: of [Qr]_i / Q_ii the weights are a / Q_ii, and
 /// Q_ii itself changes by aᵀΔa. With random signs s the mean square of [Qs]_i is ‖a‖² (Hutchinson
 /// 1990): that tells which points to look at. `w` is L⁻ᵀ[U | (I − UUᵀ)L⁻¹r]; rows of `alone`,
-/// ascending, are none of its business. `of_known_mean`: [Σ⁻¹]_ii, of which Q_ii is what is left.
+/// ascending, are left out. `of_known_mean`: [Σ⁻¹]_ii, of which Q_ii is what is left.
 PredictionRounding estimate_rounding(CovarianceSolver& solver, const Regression& regression,
                                      FactoredProblem problem,
                                      const CovarianceParameters& parameters,
@@ -300,10 +300,6 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
     if (!v->empty()) ordered.restore({v->data(), n, 1, n});
   return inverse;
 }
-
-}  // namespace
-
-namespace {
 
 PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
                                const PredictionCertificate& b) {
