@@ -3,6 +3,7 @@
 // values and a tuple of integers. Source: NumPy Enhancement Proposal 1 and numpy.lib.format.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <optional>
 #include <vector>
@@ -93,14 +94,15 @@ std::uint64_t little_endian(std::string_view bytes) {
 }
 
 void set_element_type(NpyHeader& header, std::string_view descr, const std::string& name) {
+  // The types that are read: a byte order, a kind and the bytes of an element.
+  constexpr std::array<std::string_view, 13> kTypes = {"f4", "f8", "c8", "c16", "b1", "i1", "i2",
+                                                       "i4", "i8", "u1", "u2",  "u4", "u8"};
   const char order = descr.empty() ? '?' : descr[0];
-  const bool wide = descr.size() == 4 && descr.ends_with("c16");
-  const char kind = descr.size() == 3 || wide ? descr[1] : '?';
-  const int size = wide ? 16 : descr.size() == 3 ? descr[2] - '0' : 0;
-  const bool power = size == 1 || size == 2 || size == 4 || size == 8;
-  const bool fine = (kind == 'f' && power && size >= 4) || (kind == 'c' && size >= 8) ||
-                    ((kind == 'i' || kind == 'u') && power) || (kind == 'b' && size == 1);
-  require(fine && (order == '<' || order == '>' || order == '=' || (order == '|' && size == 1)),
+  const std::string_view type = descr.substr(std::min<std::size_t>(1, descr.size()));
+  const bool known = std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+  const char kind = known ? type[0] : '?';
+  const int size = type == "c16" ? 16 : known ? type[1] - '0' : 0;
+  require(known && (order == '<' || order == '>' || order == '=' || (order == '|' && size == 1)),
           ErrorKind::input, "npy",
           "{}: elements of type '{}' are not supported; save them as float64, float32, complex128, "
           "complex64 or integers",

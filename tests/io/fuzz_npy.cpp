@@ -12,10 +12,13 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using strata::ErrorKind;
   try {
-    const strata::NpyFile file = strata::parse_npy(
-        strata::FileBytes(std::string(reinterpret_cast<const char*>(data), size), "fuzz"));
+    const std::string bytes(reinterpret_cast<const char*>(data), size);
+    const strata::NpyFile file = strata::parse_npy(strata::FileBytes(bytes, "fuzz"));
     const strata::DenseMatrix<std::complex<double>> dense = file.to_dense_complex();
-    if (dense.values.size() * static_cast<std::size_t>(strata::bytes_of(file.precision())) > size) {
+    const strata::NpyHeader header = strata::parse_npy_header(bytes, "fuzz");
+    // Integers are widened, so the bytes of an element in the file are those that count.
+    const auto elements = static_cast<std::int64_t>(dense.values.size());
+    if (header.data_offset + elements * header.element_bytes != static_cast<std::int64_t>(size)) {
       std::abort();
     }
     file.require_finite();

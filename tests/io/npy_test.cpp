@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <type_traits>
 
 #include "io/npy.hpp"
@@ -280,6 +281,33 @@ TEST(Npy, RefusesMalformedFiles) {
     expect_error(ErrorKind::input, {"bad.npy", c.says},
                  [&] { (void)parse_npy(FileBytes(c.bytes, "bad.npy")); });
   }
+}
+
+// Every type of two or three printable characters is either one of those the documentation names or
+// refused by its name, whatever size its last character may be taken for.
+TEST(Npy, RefusesEveryTypeItDoesNotName) {
+  const std::set<std::string> named = {"<f4", "<f8", "<c8", "<c16", "<i1", "<i2", "<i4", "<i8",
+                                       "<u1", "<u2", "<u4", "<u8",  "<b1", "|i1", "|u1", "|b1"};
+  int accepted = 0;
+  const auto look_at = [&](const std::string& descr, int bytes) {
+    const std::string file = raw_npy(1, dictionary(descr, true, "(1,)"), std::string(bytes, '\0'));
+    if (named.contains(descr)) {
+      EXPECT_EQ(parse_npy(FileBytes(file, "any.npy")).rows(), 1) << descr;
+      ++accepted;
+    } else {
+      expect_error(ErrorKind::input, {"any.npy", "'" + descr + "'", "not supported"},
+                   [&] { (void)parse_npy(FileBytes(file, "any.npy")); });
+    }
+  };
+  for (char kind = 'A'; kind <= 'z'; ++kind) {
+    if (kind == '\\') continue;  // an escape of the message
+    for (char size = '0'; size <= 'z'; ++size) {
+      if (size == '\\') continue;
+      for (const char order : {'<', '|'}) look_at(std::string{order, kind, size}, size - '0');
+    }
+    look_at(std::string{'<', kind, '1', '6'}, 16);
+  }
+  EXPECT_EQ(accepted, 16);
 }
 
 TEST(Npy, NamesTheFirstElementThatIsNotFinite) {
