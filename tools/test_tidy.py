@@ -269,6 +269,13 @@ class TidyTest(unittest.TestCase):
                           headers=True)
         self.expect_finding({"src/run/a.hpp": TOP + "inline Missing f();\n"},
                             "src/run/a.hpp:1: does not compile alone", headers=True)
+        # Headers are compiled behind those that they include, never behind others that would hide what they lack.
+        struct, user = TOP + "struct B {};\n", TOP + "inline B f() { return {}; }\n"
+        both = TOP + '#include "run/b.hpp"\n#include "run/a.hpp"\n'
+        self.expect_finding({"src/run/a.hpp": user, "src/run/b.hpp": struct, "src/run/c.hpp": both},
+                            "src/run/a.hpp:1: does not compile alone", headers=True)
+        self.expect_clean({"src/run/a.hpp": TOP + '#include "run/b.hpp"\ninline B f() { return {}; }\n',
+                           "src/run/b.hpp": struct, "src/run/c.hpp": both}, headers=True)
 
     def test_what_headers_use_of_the_standard_library(self):
         user = TOP + '#include "run/b.hpp"\ninline std::string f() { return {}; }\n'

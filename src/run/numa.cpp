@@ -17,9 +17,9 @@ struct NumaTopology::State {
   State& operator=(const State&) = delete;
   ~State() { hwloc_topology_destroy(topology); }
 
-  /// With the devices that have a name, and what connects them.
-  [[nodiscard]] bool load() {
-    return hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) == 0 &&
+  /// `filter`: of devices and what connects them.
+  [[nodiscard]] bool load(hwloc_type_filter_e filter = HWLOC_TYPE_FILTER_KEEP_IMPORTANT) {
+    return hwloc_topology_set_io_types_filter(topology, filter) == 0 &&
            hwloc_topology_load(topology) == 0;
   }
   [[nodiscard]] hwloc_obj_t node(int number) const {
@@ -38,9 +38,16 @@ NumaTopology::~NumaTopology() = default;
 
 const NumaTopology& NumaTopology::machine() {
   static const NumaTopology instance = [] {
+    // The bus is read where it matters: one node is near to every device.
     auto state = std::make_unique<State>();
-    state->loaded = state->load();
-    return NumaTopology(std::move(state));
+    state->loaded = state->load(HWLOC_TYPE_FILTER_KEEP_NONE);
+    NumaTopology topology(std::move(state));
+    if (topology.nodes() > 1) {
+      state = std::make_unique<State>();
+      state->loaded = state->load();
+      topology = NumaTopology(std::move(state));
+    }
+    return topology;
   }();
   return instance;
 }

@@ -31,7 +31,8 @@ class NumaTopology {
   ~NumaTopology();
 
   [[nodiscard]] int nodes() const;
-  /// The node beside a PCI device, e.g. "0000:1b:00.0". kUnknown also where several are as near.
+  /// The node beside a PCI device, e.g. "0000:1b:00.0". kUnknown also where several are as near,
+  /// and of machine() where it has one node.
   [[nodiscard]] int node_of_pci(const std::string& bus_id) const;
   /// Lets pages of [data, data + bytes) that are not there yet come from a node, if it has room:
   /// the whole pages in the range. True if the system took note.
