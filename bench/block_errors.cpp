@@ -60,7 +60,7 @@ std::vector<double> product_of(const std::vector<double>& s, const std::vector<d
 double bound_of_plain(double condition) noexcept { return kUnit * condition * condition; }
 double bound_of_wide(double condition) noexcept { return kUnit * condition; }
 
-MeasuredQr measured_qr(MatrixView<const double> v, QrMethod method, const Options& options) {
+MeasuredQr measured_qr(MatrixView<const double> v, QrMethod method, const RunOptions& options) {
   MeasuredQr result;
   result.q.resize(static_cast<std::size_t>(v.size()));
   for (std::int64_t j = 0; j < v.cols; ++j)
@@ -79,7 +79,7 @@ MeasuredQr measured_qr(MatrixView<const double> v, QrMethod method, const Option
 }
 
 std::vector<BlockErrorRow> run_block_errors(const SparseMatrix& a, const BlockErrors& what,
-                                            const Options& options) {
+                                            const RunOptions& options) {
   std::vector<BlockErrorRow> rows;
   std::int64_t step = 0;
   bool whole = true;

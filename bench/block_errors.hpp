@@ -46,7 +46,7 @@ struct BlockErrorRow {
 
 [[nodiscard]] std::vector<BlockErrorRow> run_block_errors(const SparseMatrix& a,
                                                           const BlockErrors& what,
-                                                          const Options& options);
+                                                          const RunOptions& options);
 
 /// Q and R of V by a method, and how good they are; v is m × n.
 struct MeasuredQr {
@@ -56,6 +56,6 @@ struct MeasuredQr {
   FactorError error;
 };
 [[nodiscard]] MeasuredQr measured_qr(MatrixView<const double> v, QrMethod method,
-                                     const Options& options);
+                                     const RunOptions& options);
 
 }  // namespace strata::bench

@@ -54,8 +54,8 @@ double residual_of(TileFactor& factor, std::int64_t n, std::uint64_t seed) {
   return worst;
 }
 
-CholeskyBenchRow bench_size(const CholeskyBench& bench, const Options& options, std::int64_t n,
-                            Peer* peer) {
+CholeskyBenchRow bench_size(const CholeskyBench& bench, const CholeskyOptions& options,
+                            std::int64_t n, Peer* peer) {
   CholeskyBenchRow row;
   row.n = n;
   CholeskyProblem problem;
@@ -98,26 +98,27 @@ CholeskyBenchRow bench_size(const CholeskyBench& bench, const Options& options, 
 }  // namespace
 
 std::vector<CholeskyBenchRow> run_cholesky_bench(const CholeskyBench& bench,
-                                                 const Options& options) {
+                                                 const CholeskyOptions& options) {
   const std::unique_ptr<Peer> peer = make_peer(bench.peer, bench.peer_threads);
-  Options run_options = options;
+  CholeskyOptions ours = options;
   // What is timed begins with the matrix in pinned host memory, unless another way is asked for.
-  if (options.host_pinning == HostPinning::automatic) run_options.host_pinning = HostPinning::ahead;
+  if (options.run.host_pinning == HostPinning::automatic)
+    ours.run.host_pinning = HostPinning::ahead;
   std::vector<CholeskyBenchRow> rows;
   for (const std::int64_t n : bench.sizes) {
     if (bench.calibrate) {
-      const Machine machine = detect_machine(options.devices, options.device_memory_bytes);
+      const Machine machine = detect_machine(options.run.devices, options.run.device_memory_bytes);
       CholeskyProblem problem;
       problem.n = n;
       problem.precision = bench.precision;
-      run_options.rates =
-          calibrate(options, calibration_tiles(problem, options.tile, machine), bench.precision);
+      ours.run.rates = calibrate(options.run, calibration_tiles(problem, options.tile, machine),
+                                 bench.precision);
     }
-    if (bench.policies.empty()) rows.push_back(bench_size(bench, run_options, n, peer.get()));
+    if (bench.policies.empty()) rows.push_back(bench_size(bench, ours, n, peer.get()));
     for (const Policy policy : bench.policies) {
-      run_options.policy = policy;
-      run_options.path = CholeskyPath::planned;  // in core there is nothing to manage
-      rows.push_back(bench_size(bench, run_options, n, peer.get()));
+      ours.run.policy = policy;
+      ours.path = CholeskyPath::planned;  // in core there is nothing to manage
+      rows.push_back(bench_size(bench, ours, n, peer.get()));
     }
   }
   return rows;

@@ -47,6 +47,6 @@ struct CholeskyBenchRow {
 
 /// Throws Error{misuse} for an unknown peer, Error{device} if the peer is not installed.
 [[nodiscard]] std::vector<CholeskyBenchRow> run_cholesky_bench(const CholeskyBench& bench,
-                                                               const Options& options);
+                                                               const CholeskyOptions& options);
 
 }  // namespace strata::bench

@@ -27,7 +27,7 @@ std::vector<double> points_of(std::int64_t n, std::uint64_t seed) {
 /// The block, its coordinates and a queue, on one device.
 class Site {
  public:
-  Site(const CovarianceBench& bench, const Options& options)
+  Site(const CovarianceBench& bench, const RunOptions& options)
       : devices_(options), n_(bench.n), queue_(device().make_queue(QueuePriority::normal)) {
     if (n_ == 0) n_ = devices_.backend().kind() == DeviceKind::gpu ? 16384 : 1024;
     require(n_ >= 1, ErrorKind::misuse, "bench", "n is {}, but must be at least 1", n_);
@@ -145,7 +145,7 @@ class Site {
 
 }  // namespace
 
-CovarianceResult run_covariance_bench(const CovarianceBench& bench, const Options& options) {
+CovarianceResult run_covariance_bench(const CovarianceBench& bench, const RunOptions& options) {
   for (const double nu : bench.smoothness) {
     require(nu > 0 && nu <= 50, ErrorKind::misuse, "bench",
             "smoothness is {}, but must be in (0, 50]", nu);

@@ -48,6 +48,6 @@ struct CovarianceResult {
 /// On the first device that the options name. Throws Error{memory} if the block does not fit, and
 /// Error{misuse} for a smoothness outside (0, 50].
 [[nodiscard]] CovarianceResult run_covariance_bench(const CovarianceBench& bench,
-                                                    const Options& options);
+                                                    const RunOptions& options);
 
 }  // namespace strata::bench

@@ -32,7 +32,7 @@ void measure(EigsRow& row, std::int64_t k) {
 }
 
 EigsRow run_case(const EigsBench& bench, const SparseMatrix& a, std::int64_t s, QrMethod method,
-                 bool filter, const Options& options) {
+                 bool filter, const RunOptions& options) {
   EigsRow row;
   row.m = a.rows;
   row.s = s;
@@ -72,7 +72,7 @@ EigsRow run_case(const EigsBench& bench, const SparseMatrix& a, std::int64_t s, 
 
 }  // namespace
 
-std::vector<EigsRow> run_eigs_bench(const EigsBench& bench, const Options& options,
+std::vector<EigsRow> run_eigs_bench(const EigsBench& bench, const RunOptions& options,
                                     const std::function<void(const EigsRow&)>& told) {
   std::vector<EigsRow> rows;
   const auto add = [&](EigsRow row, double single) {

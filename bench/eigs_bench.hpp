@@ -47,7 +47,7 @@ struct EigsRow {
 
 /// `told`, if there is one, is called with each row when it is done. Throws as eigs() does.
 [[nodiscard]] std::vector<EigsRow> run_eigs_bench(
-    const EigsBench& bench, const Options& options,
+    const EigsBench& bench, const RunOptions& options,
     const std::function<void(const EigsRow&)>& told = {});
 
 /// "lanczos", "lanczos, filtered", "s = 20 cholqr-wide".

@@ -31,17 +31,14 @@ void summarize(EstimatesRow& row, const EstimatesRow& exact) {
 }
 
 EstimatesRow fit_all(const EstimatesBench& bench, const Points& points, const Simulation& fields,
-                     double range, const MixedPrecision& asked, const Options& options) {
+                     double range, const MixedPrecision& asked, const CholeskyOptions& options) {
   EstimatesRow row;
   row.truth = {1, range, bench.smoothness};
   row.asked = asked;
-  FitOptions how;
+  FitOptions how{CovarianceOptions{options, asked, bench.order}};
   how.mean = Mean::zero;
   how.nugget = 0;
   how.standard_errors = StandardErrorMethod::none;
-  how.options = options;
-  how.options.mixed = asked;
-  how.options.order = bench.order;
   const auto n = static_cast<std::size_t>(points.size());
   for (int d = 0; d < bench.data_sets; ++d) {
     const std::span<const double> values{fields.values.data() + static_cast<std::size_t>(d) * n, n};
@@ -58,16 +55,15 @@ EstimatesRow fit_all(const EstimatesBench& bench, const Points& points, const Si
 }  // namespace
 
 std::vector<EstimatesRow> run_estimates_bench(
-    const EstimatesBench& bench, const Options& options,
+    const EstimatesBench& bench, const CholeskyOptions& options,
     const std::function<void(const EstimatesRow&)>& told) {
   for (const MixedPrecision& asked : bench.cases) check_mixed_precision(asked);
   std::vector<EstimatesRow> rows;
   const Points points = uniform_points(bench.n, bench.seed);
   for (const double range : bench.ranges) {
-    SimulateOptions simulation;
+    SimulateOptions simulation{CovarianceOptions{options}};
     simulation.realizations = bench.data_sets;
     simulation.seed = random_bits(bench.seed, static_cast<std::uint64_t>(rows.size()));
-    simulation.options = options;
     const Simulation fields = simulate(points, {1, range, bench.smoothness, 0}, {}, simulation);
     const std::size_t first = rows.size();
     std::vector<MixedPrecision> cases{{}};  // FP64 first

@@ -48,7 +48,7 @@ struct EstimatesRow {
 
 /// `told`, if there is one, is called with each row when it is done.
 [[nodiscard]] std::vector<EstimatesRow> run_estimates_bench(
-    const EstimatesBench& bench, const Options& options,
+    const EstimatesBench& bench, const CholeskyOptions& options,
     const std::function<void(const EstimatesRow&)>& told = {});
 
 }  // namespace strata::bench

@@ -30,7 +30,7 @@ class GmresRunner {
     multiply(bench.matrix, ones, b_);
   }
 
-  [[nodiscard]] GmresRow run(const Case& what, const Options& options) const {
+  [[nodiscard]] GmresRow run(const Case& what, const RunOptions& options) const {
     GmresOptions how;
     how.restart = bench_.restart;
     how.restarts_max = bench_.restarts_max;
@@ -79,8 +79,8 @@ class GmresRunner {
 };
 
 /// As many devices as `count` of the kind that the first of the options is.
-Options with_devices(const Options& options, std::int64_t count) {
-  Options of = options;
+RunOptions with_devices(const RunOptions& options, std::int64_t count) {
+  RunOptions of = options;
   const DeviceSet devices(options);
   if (devices.backend().kind() == DeviceKind::gpu) {
     of.devices = "cuda:0";
@@ -146,7 +146,7 @@ std::string name_of(const GmresRow& row) {
   return name + behind;
 }
 
-std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& options,
+std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const RunOptions& options,
                                       const std::function<void(const GmresRow&)>& told) {
   check(bench);
   const GmresRunner runner(bench);
@@ -166,7 +166,7 @@ std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& op
     }
   }
   for (const std::int64_t count : bench.device_counts) {
-    const Options of = with_devices(options, count);
+    const RunOptions of = with_devices(options, count);
     const std::vector<Case> cases = cases_of(bench, bench.preconditioners.back());
     GmresRow first = runner.run(cases.front(), of);
     const double seconds = first.seconds;

@@ -59,7 +59,7 @@ struct GmresRow {
 /// Throws Error{misuse} for what gmres() would refuse, and where no pair of methods goes together.
 /// `told`, if there is one, is called with each row when it is done.
 [[nodiscard]] std::vector<GmresRow> run_gmres_bench(
-    const GmresBench& bench, const Options& options,
+    const GmresBench& bench, const RunOptions& options,
     const std::function<void(const GmresRow&)>& told = {});
 
 /// "gmres cgs2", "s = 15 newton cholqr-wide", "s = 15 newton auto two-stage, jacobi".

@@ -33,7 +33,7 @@ void add_row(InCoreRow row, InPlace& in_place, const InCoreBench& bench,
   rows.push_back(std::move(row));
 }
 
-std::vector<PotrfOptions> choices_of(const InCoreBench& bench, const Options& options,
+std::vector<PotrfOptions> choices_of(const InCoreBench& bench, const CholeskyOptions& options,
                                      const PotrfTuning& tuning, std::int64_t n) {
   std::vector<PotrfOptions> choices;
   const auto add = [&](PotrfVariant variant) {
@@ -50,8 +50,8 @@ std::vector<PotrfOptions> choices_of(const InCoreBench& bench, const Options& op
   return choices;
 }
 
-void bench_size(const InCoreBench& bench, const Options& options, std::int64_t n, InPlace& in_place,
-                std::vector<InCoreRow>& rows) {
+void bench_size(const InCoreBench& bench, const CholeskyOptions& options, std::int64_t n,
+                InPlace& in_place, std::vector<InCoreRow>& rows) {
   InCoreSite site(options, n, std::max<std::int64_t>(bench.batch, 1), bench.precision);
   const Matrices& a = site.matrices();
   std::vector<InCoreRow> fresh;
@@ -95,9 +95,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-InCoreSite::InCoreSite(const Options& options, std::int64_t n, std::int64_t count,
+InCoreSite::InCoreSite(const CholeskyOptions& options, std::int64_t n, std::int64_t count,
                        Element precision)
-    : devices_(options), matrices_{.n = n, .ld = n, .count = count, .precision = precision} {
+    : devices_(options.run, options.path),
+      matrices_{.n = n, .ld = n, .count = count, .precision = precision} {
   Device& device = devices_.device(0);
   memory_ = device.allocate(matrices_.bytes());
   matrices_.data = memory_.data();
@@ -140,7 +141,7 @@ double InCoreSite::factor(const PotrfOptions& options) {
   return end.seconds() - begin.seconds();
 }
 
-std::unique_ptr<InPlace> make_in_place(const Options& options, const std::string& peer,
+std::unique_ptr<InPlace> make_in_place(const RunOptions& options, const std::string& peer,
                                        int peer_threads) {
   const DeviceChoice choice = choose_devices(options.devices);
   require(choice.indices.size() == 1 || options.devices == "auto", ErrorKind::misuse, "bench",
@@ -164,14 +165,15 @@ PotrfVariant parse_potrf_variant(const std::string& name) {
                              : static_cast<PotrfVariant>(parse_variant(name));
 }
 
-InCoreResult run_in_core_bench(const InCoreBench& bench, const Options& options) {
-  const std::unique_ptr<InPlace> in_place = make_in_place(options, bench.peer, bench.peer_threads);
+InCoreResult run_in_core_bench(const InCoreBench& bench, const CholeskyOptions& options) {
+  const std::unique_ptr<InPlace> in_place =
+      make_in_place(options.run, bench.peer, bench.peer_threads);
   check_blocking(options.blocking);
   require(bench.ib == 0 || bench.ib == 4 || bench.ib == 8, ErrorKind::misuse, "bench",
           "ib is {}: use 4 or 8", bench.ib);
   InCoreResult result;
   {
-    DeviceSet devices(options);
+    DeviceSet devices(options.run, options.path);
     result.device = devices.machine().devices[0].name;
     result.model = devices.device(0).description().model;
   }

@@ -23,7 +23,7 @@ namespace strata::bench {
 class InCoreSite {
  public:
   /// Throws Error{memory} if the device's budget does not hold them.
-  InCoreSite(const Options& options, std::int64_t n, std::int64_t count, Element precision);
+  InCoreSite(const CholeskyOptions& options, std::int64_t n, std::int64_t count, Element precision);
   InCoreSite(const InCoreSite&) = delete;  // `matrices` points into it
   InCoreSite& operator=(const InCoreSite&) = delete;
 
@@ -75,7 +75,7 @@ struct InCoreResult {
 
 /// The helper for the device that `options` name; `peer`: "" for the device's own. Throws
 /// Error{misuse} for several devices and for a peer that does not work in the device's memory.
-[[nodiscard]] std::unique_ptr<InPlace> make_in_place(const Options& options,
+[[nodiscard]] std::unique_ptr<InPlace> make_in_place(const RunOptions& options,
                                                      const std::string& peer, int peer_threads);
 
 /// "exclusive", and what to_string(CholeskyVariant) and parse_variant() have.
@@ -84,7 +84,8 @@ struct InCoreResult {
 
 /// Throws what make_in_place throws, and Error{misuse} for a batch beside magma and for an ib that
 /// does not exist.
-[[nodiscard]] InCoreResult run_in_core_bench(const InCoreBench& bench, const Options& options);
+[[nodiscard]] InCoreResult run_in_core_bench(const InCoreBench& bench,
+                                             const CholeskyOptions& options);
 
 [[nodiscard]] double median(std::vector<double> values);
 

@@ -105,7 +105,7 @@ struct TimedRun {
 };
 
 template <class T>
-LuBenchRow bench_size(const LuBench& bench, const Options& options, std::int64_t n) {
+LuBenchRow bench_size(const LuBench& bench, const LuOptions& options, std::int64_t n) {
   LuBenchRow row;
   row.n = n;
   const std::vector<T> values = random_values<T>(n * n, bench.seed);
@@ -153,7 +153,7 @@ LuBenchRow bench_size(const LuBench& bench, const Options& options, std::int64_t
 
 }  // namespace
 
-std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const Options& options) {
+std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const LuOptions& options) {
   require(bench.peer.empty() || bench.peer == "openblas", ErrorKind::misuse, "bench",
           "'{}' is no peer of lu: use openblas", bench.peer);
   std::vector<LuBenchRow> rows;

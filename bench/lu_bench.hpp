@@ -42,6 +42,6 @@ struct LuBenchRow {
 };
 
 /// Throws Error{misuse} for an unknown peer, Error{device} if the peer is not installed.
-[[nodiscard]] std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const Options& options);
+[[nodiscard]] std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const LuOptions& options);
 
 }  // namespace strata::bench

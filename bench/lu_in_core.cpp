@@ -43,7 +43,7 @@ double flops_of(std::int64_t n, Element element) {
   return (is_complex ? 4 : 1) * 2.0 / 3.0 * order * order * order;
 }
 
-LuInCoreRow bench_order(const LuBench& bench, const Options& options, std::int64_t n,
+LuInCoreRow bench_order(const LuBench& bench, const RunOptions& options, std::int64_t n,
                         Plugin& plugin) {
   const Element element = bench.precision;
   const LuElement code = element_of_peer(element);
@@ -105,7 +105,7 @@ LuInCoreRow bench_order(const LuBench& bench, const Options& options, std::int64
 
 }  // namespace
 
-LuInCoreResult run_lu_in_core(const LuBench& bench, const Options& options) {
+LuInCoreResult run_lu_in_core(const LuBench& bench, const RunOptions& options) {
   require(bench.peer.empty() || bench.peer == "cusolver", ErrorKind::misuse, "bench",
           "'{}' is no peer of lu in core: use cusolver", bench.peer);
   require(bench.repeats >= 1, ErrorKind::misuse, "bench", "{} repeats are none", bench.repeats);

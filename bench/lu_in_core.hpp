@@ -30,6 +30,6 @@ struct LuInCoreResult {
 
 /// Throws Error{misuse} for a device that is no GPU, several devices and an unknown peer;
 /// Error{memory} if the device does not hold a matrix.
-[[nodiscard]] LuInCoreResult run_lu_in_core(const LuBench& bench, const Options& options);
+[[nodiscard]] LuInCoreResult run_lu_in_core(const LuBench& bench, const RunOptions& options);
 
 }  // namespace strata::bench

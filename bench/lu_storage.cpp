@@ -92,7 +92,7 @@ MatrixView<double> column_of(std::vector<double>& x) {
   return {x.data(), std::ssize(x), 1, std::max<std::int64_t>(std::ssize(x), 1)};
 }
 
-void solve_by_panels(std::int64_t n, const LuBench& bench, const Options& options,
+void solve_by_panels(std::int64_t n, const LuBench& bench, const LuOptions& options,
                      const std::vector<double>& b, std::vector<double>& x, LuStorageRow& row) {
   const MatrixSource<double> a = uniform_matrix(n, bench.seed, false);
   const auto start = std::chrono::steady_clock::now();
@@ -107,13 +107,14 @@ void solve_by_panels(std::int64_t n, const LuBench& bench, const Options& option
 }
 
 /// B is carried along, and X is what the factors give.
-void solve_by_stripes(std::int64_t n, const LuBench& bench, const Options& options,
+void solve_by_stripes(std::int64_t n, const LuBench& bench, const RunOptions& run,
                       const std::vector<double>& b, std::vector<double>& x, LuStorageRow& row) {
   StripeOptions stripes = *bench.stripes;
   stripes.refines = false;
+  stripes.run = run;
   const auto start = std::chrono::steady_clock::now();
-  const StripeSolveResult result = strata::solve_by_stripes(
-      uniform_matrix(n, bench.seed, true), column_of(b), column_of(x), stripes, options);
+  const StripeSolveResult result = strata::solve_by_stripes(uniform_matrix(n, bench.seed, true),
+                                                            column_of(b), column_of(x), stripes);
   row.total_seconds = seconds_since(start);
   row.run = result.factor;
   row.growth = result.info.growth;
@@ -122,24 +123,24 @@ void solve_by_stripes(std::int64_t n, const LuBench& bench, const Options& optio
   row.solve_seconds = result.solve.seconds;
 }
 
-LuStorageRow run_one(std::int64_t n, const LuBench& bench, Options options) {
-  Folders folders(options.storage.directories);
-  options.storage.directories = folders.paths;
+LuStorageRow run_one(std::int64_t n, const LuBench& bench, LuOptions options) {
+  Folders folders(options.run.storage.directories);
+  options.run.storage.directories = folders.paths;
   LuStorageRow row;
   row.n = n;
   const StorageModel rates = calibrate_storage(folders.paths);
   folders.remove();
   row.read_rate = rates.read.bytes_per_second;
   row.write_rate = rates.write.bytes_per_second;
-  if (!options.rates) {
-    Machine machine = detect_machine(options.devices, options.device_memory_bytes);
+  if (!options.run.rates) {
+    Machine machine = detect_machine(options.run.devices, options.run.device_memory_bytes);
     machine.storage = rates;
-    options.rates = machine;
+    options.run.rates = machine;
   }
   std::vector<double> b(at(n));
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_uniform(bench.seed + 1, i) - 0.5;
   std::vector<double> x(b);
-  bench.stripes ? solve_by_stripes(n, bench, options, b, x, row)
+  bench.stripes ? solve_by_stripes(n, bench, options.run, b, x, row)
                 : solve_by_panels(n, bench, options, b, x, row);
   const Traffic& planned = row.run.planned_traffic;
   // The matrix is made, not read, the first time.
@@ -152,7 +153,7 @@ LuStorageRow run_one(std::int64_t n, const LuBench& bench, Options options) {
 
 }  // namespace
 
-std::vector<LuStorageRow> run_lu_storage(const LuBench& bench, const Options& options) {
+std::vector<LuStorageRow> run_lu_storage(const LuBench& bench, const LuOptions& options) {
   require(bench.precision == Element::fp64 && bench.peer.empty(), ErrorKind::misuse, "bench",
           "--storage is of fp64, without a peer");
   std::vector<LuStorageRow> rows;

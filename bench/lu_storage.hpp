@@ -29,8 +29,8 @@ struct LuStorageRow {
   std::string refusal;  ///< why stripes have no solution; empty: they have
 };
 
-/// In a new folder of each of Options::storage.directories.
+/// In a new folder of each of RunOptions::storage.directories.
 [[nodiscard]] std::vector<LuStorageRow> run_lu_storage(const LuBench& bench,
-                                                       const Options& options);
+                                                       const LuOptions& options);
 
 }  // namespace strata::bench

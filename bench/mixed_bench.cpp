@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, double>> seconds_by_operation(const Trace& tr
 }
 
 MixedRow run_case(const MixedBench& bench, MatrixView<const double> points, double range,
-                  const MixedPrecision& asked, Options options) {
+                  const MixedPrecision& asked, CovarianceOptions options) {
   options.mixed = asked;
   CovarianceSolver solver(points, options);
   MixedRow row;
@@ -58,12 +58,12 @@ MixedRow run_case(const MixedBench& bench, MatrixView<const double> points, doub
 
 }  // namespace
 
-MixedResult run_mixed_bench(const MixedBench& bench, const Options& options,
+MixedResult run_mixed_bench(const MixedBench& bench, const CholeskyOptions& options,
                             const std::function<void(const MixedRow&)>& told) {
   for (const MixedPrecision& asked : bench.cases) check_mixed_precision(asked);
   MixedResult result;
   for (const std::int64_t n : bench.sizes) {
-    Options mine = options;
+    CovarianceOptions mine{options};
     mine.tile = mixed_tile(n, 2, options);
     mine.order = bench.order;
     const Points points = uniform_points(n, bench.seed);

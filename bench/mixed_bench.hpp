@@ -49,7 +49,7 @@ struct MixedResult {
 };
 
 /// `told`, if there is one, is called with each row when it is done.
-[[nodiscard]] MixedResult run_mixed_bench(const MixedBench& bench, const Options& options,
+[[nodiscard]] MixedResult run_mixed_bench(const MixedBench& bench, const CholeskyOptions& options,
                                           const std::function<void(const MixedRow&)>& told = {});
 
 }  // namespace strata::bench

@@ -14,7 +14,7 @@ namespace strata::bench {
 class NumbersThere {
  public:
   /// Room for `count` numbers.
-  NumbersThere(const Options& options, std::int64_t count) {
+  NumbersThere(const RunOptions& options, std::int64_t count) {
     const DeviceChoice choice = choose_all_devices(options.devices).front();
     device_ = backend_named(choice.backend, options.devices)
                   .make_device(choice.indices.front(), (count + 64) * 8);

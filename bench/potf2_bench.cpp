@@ -40,12 +40,12 @@ std::vector<double> measure(const Potf2Bench& bench, InCoreSite& site, InPlace& 
   return seconds;
 }
 
-void call_progress(const Options& options, double done, double total) {
+void call_progress(const RunOptions& options, double done, double total) {
   if (!options.progress || options.progress({done, total, 0, "tune"})) return;
   fail(ErrorKind::cancelled, "bench", "cancelled after {} of {} measurements", done, total);
 }
 
-Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_t n,
+Potf2Row bench_size(const Potf2Bench& bench, const CholeskyOptions& options, std::int64_t n,
                     InPlace& in_place) {
   InCoreSite site(options, n, 1, bench.precision);
   Potf2Row row;
@@ -54,7 +54,7 @@ Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_
   std::vector<PotrfOptions> choices{PotrfOptions{}};
   if (site.devices().backend().kind() == DeviceKind::gpu) choices = choices_of(n);
   for (const PotrfOptions& choice : choices) {
-    call_progress(options, static_cast<double>(row.measurements.size()),
+    call_progress(options.run, static_cast<double>(row.measurements.size()),
                   static_cast<double>(choices.size()));
     const std::vector<double> seconds = measure(bench, site, in_place, choice);
     if (!seconds.empty()) row.measurements.push_back({choice, median(seconds)});
@@ -74,7 +74,7 @@ Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_
 }
 
 /// One order in the blocking that a run with these options takes.
-TimedOrder time_order(const Potf2Bench& bench, const Options& options, std::int64_t n,
+TimedOrder time_order(const Potf2Bench& bench, const CholeskyOptions& options, std::int64_t n,
                       InPlace& in_place) {
   InCoreSite site(options, n, 1, bench.precision);
   const CholeskyBlocking tuned = site.devices().tuning().blocking_for(bench.precision, n);
@@ -84,7 +84,7 @@ TimedOrder time_order(const Potf2Bench& bench, const Options& options, std::int6
   return {n, site.matrices().flops(), median(seconds)};
 }
 
-std::vector<TimedOrder> time_small_orders(const Potf2Bench& bench, const Options& options,
+std::vector<TimedOrder> time_small_orders(const Potf2Bench& bench, const CholeskyOptions& options,
                                           InPlace& in_place) {
   std::vector<TimedOrder> times;
   try {
@@ -129,11 +129,11 @@ PotrfTuning Potf2Result::tuning(Element precision) const {
   return table;
 }
 
-Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options) {
-  const std::unique_ptr<InPlace> in_place = make_in_place(options, "", bench.peer_threads);
+Potf2Result run_potf2_bench(const Potf2Bench& bench, const CholeskyOptions& options) {
+  const std::unique_ptr<InPlace> in_place = make_in_place(options.run, "", bench.peer_threads);
   Potf2Result result;
   {
-    DeviceSet devices(options);
+    DeviceSet devices(options.run, options.path);
     result.device = devices.machine().devices[0].name;
     result.model = devices.device(0).description().model;
     result.tunable = devices.backend().kind() == DeviceKind::gpu;

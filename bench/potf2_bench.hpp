@@ -62,6 +62,6 @@ struct Potf2Result {
   [[nodiscard]] PotrfTuning tuning(Element precision) const;
 };
 
-[[nodiscard]] Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options);
+[[nodiscard]] Potf2Result run_potf2_bench(const Potf2Bench& bench, const CholeskyOptions& options);
 
 }  // namespace strata::bench

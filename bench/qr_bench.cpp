@@ -233,7 +233,7 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const TallPeers* peer
 
 }  // namespace
 
-QrBenchResult run_qr_bench(const QrBench& asked, const Options& options) {
+QrBenchResult run_qr_bench(const QrBench& asked, const RunOptions& options) {
   QrBench bench = asked;
   DeviceSet devices(options);
   const bool on_gpu = devices.backend().kind() == DeviceKind::gpu;

@@ -65,6 +65,6 @@ struct QrBenchResult {
 /// On the devices that the options name, or the first of several CPUs. Throws Error{memory} if V
 /// does not fit, Error{device} where peers are asked for that are not installed, and Error{misuse}
 /// for peers of floats or on several devices.
-[[nodiscard]] QrBenchResult run_qr_bench(const QrBench& bench, const Options& options);
+[[nodiscard]] QrBenchResult run_qr_bench(const QrBench& bench, const RunOptions& options);
 
 }  // namespace strata::bench

@@ -266,7 +266,7 @@ std::vector<MethodCounts> count_methods(std::int64_t n) {
 }
 
 std::vector<PassErrors> run_pass_errors(int passes, const std::vector<QrMethod>& methods,
-                                        const Options& options) {
+                                        const RunOptions& options) {
   std::vector<PassErrors> all;
   for (const NamedMatrix& v : paper_matrices()) {
     const MatrixView<const double> given{v.values.data(), v.rows, v.cols, v.rows};
@@ -290,7 +290,7 @@ std::vector<PassErrors> run_pass_errors(int passes, const std::vector<QrMethod>&
 
 std::vector<RatePoint> run_rates(const std::vector<std::int64_t>& rows, std::int64_t n,
                                  const std::vector<QrMethod>& methods, int repeats,
-                                 const Options& options) {
+                                 const RunOptions& options) {
   std::vector<RatePoint> points;
   DeviceSet devices(options);
   for (const std::int64_t m : rows) {
@@ -388,7 +388,7 @@ void add_shapes(TallSite<double>& site, int repeats, std::vector<TunedSum>& rows
 }  // namespace
 
 std::vector<TunedSum> run_tuned_sums(const std::vector<std::int64_t>& columns, std::int64_t m,
-                                     int repeats, const Options& options) {
+                                     int repeats, const RunOptions& options) {
   std::vector<TunedSum> rows;
   DeviceSet devices(options);
   for (const std::int64_t n : columns) {
@@ -411,7 +411,8 @@ std::vector<TunedSum> run_tuned_sums(const std::vector<std::int64_t>& columns, s
 }
 
 std::vector<KernelSeconds> run_other_kernels(const std::vector<std::int64_t>& columns,
-                                             std::int64_t m, int repeats, const Options& options) {
+                                             std::int64_t m, int repeats,
+                                             const RunOptions& options) {
   std::vector<KernelSeconds> rows;
   DeviceSet devices(options);
   for (const std::int64_t n : columns) {

@@ -36,7 +36,7 @@ struct PassErrors {
 /// above a diagonal of random numbers of a rounding, 101 × 100.
 [[nodiscard]] std::vector<PassErrors> run_pass_errors(int passes,
                                                       const std::vector<QrMethod>& methods,
-                                                      const Options& options);
+                                                      const RunOptions& options);
 
 /// Figure 4: whole calls in place, on one device and on each number of those that there are.
 struct RatePoint {
@@ -47,7 +47,7 @@ struct RatePoint {
 };
 [[nodiscard]] std::vector<RatePoint> run_rates(const std::vector<std::int64_t>& rows,
                                                std::int64_t n, const std::vector<QrMethod>& methods,
-                                               int repeats, const Options& options);
+                                               int repeats, const RunOptions& options);
 
 /// Figure 15: instructions in doubles for one product that is added to a double-double sum, counted
 /// by running the arithmetic of the kernels on a type that counts; of extraction with the carry
@@ -75,7 +75,7 @@ struct TunedSum {
 };
 [[nodiscard]] std::vector<TunedSum> run_tuned_sums(const std::vector<std::int64_t>& columns,
                                                    std::int64_t m, int repeats,
-                                                   const Options& options);
+                                                   const RunOptions& options);
 
 /// Figures 18 and 19: kernels beside those of QrBench. Those in floats ("gram s", "gram ss", and on
 /// a CPU "openblas sgemm" and "openblas ssyrk") run on the first device that the options name, the
@@ -87,6 +87,6 @@ struct KernelSeconds {
 };
 [[nodiscard]] std::vector<KernelSeconds> run_other_kernels(const std::vector<std::int64_t>& columns,
                                                            std::int64_t m, int repeats,
-                                                           const Options& options);
+                                                           const RunOptions& options);
 
 }  // namespace strata::bench

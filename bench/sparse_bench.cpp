@@ -173,7 +173,7 @@ class SparseRunner {
   }
 
   void run_cudss_there(SparseSolver& row) {
-    const Options& run = bench_.options.run;
+    const RunOptions& run = bench_.options.run;
     NumbersThere numbers(run, std::max(std::ssize(values_.value), std::ssize(b_)));
     NumbersThere solution(run, std::ssize(b_));
     double* x = solution.put(b_);

@@ -199,7 +199,7 @@ std::vector<double> tasks_at_work(const Trace& trace, std::int64_t parts) {
   return work;
 }
 
-std::vector<SmallRate> small_front_rates(const Options& run, const SmallRuns& runs) {
+std::vector<SmallRate> small_front_rates(const RunOptions& run, const SmallRuns& runs) {
   const DeviceChoice choice = choose_all_devices(run.devices).front();
   const Backend& backend = backend_named(choice.backend, run.devices);
   const std::int64_t count = backend.on_host() ? 256 : kSmallCount;
@@ -213,7 +213,7 @@ std::vector<SmallRate> small_front_rates(const Options& run, const SmallRuns& ru
   return rates;
 }
 
-std::vector<SmallRate> small_product_rates(const Options& run, const SmallRuns& runs) {
+std::vector<SmallRate> small_product_rates(const RunOptions& run, const SmallRuns& runs) {
   std::vector<SmallRate> rates;
   if (choose_all_devices(run.devices).front().backend != "cuda") return rates;
   SmallProducts* products = nullptr;

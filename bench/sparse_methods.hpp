@@ -59,9 +59,11 @@ struct SmallRuns {
 
 /// 4,096 fronts of each order in the memory of the first device, 256 of CPUs. Throws Error{memory}
 /// if they are not there.
-[[nodiscard]] std::vector<SmallRate> small_front_rates(const Options& run, const SmallRuns& runs);
+[[nodiscard]] std::vector<SmallRate> small_front_rates(const RunOptions& run,
+                                                       const SmallRuns& runs);
 /// 4,096 products by cuBLAS, on the GPU that the peers used last (at first: 0), where the first
 /// device is a GPU and libstrata_peers_cuda.so is there; else none.
-[[nodiscard]] std::vector<SmallRate> small_product_rates(const Options& run, const SmallRuns& runs);
+[[nodiscard]] std::vector<SmallRate> small_product_rates(const RunOptions& run,
+                                                         const SmallRuns& runs);
 
 }  // namespace strata::bench

@@ -247,21 +247,13 @@ void CommonOptions::add_to(Command& app) {
       "bits whatever the memory, the number of devices and the rates"));
 }
 
-Options CommonOptions::to_options() const {
-  Options options;
+RunOptions CommonOptions::run_options() const {
+  RunOptions options;
   options.devices = devices;
   if (!device_memory.empty())
     options.device_memory_bytes = parse_bytes(device_memory, "--device-memory");
   if (!host_memory.empty()) options.host_memory_bytes = parse_bytes(host_memory, "--host-memory");
-  options.tile = tile;
   options.policy = parse_policy(policy);
-  options.path = parse_path(path);
-  if (reproducible) {
-    require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "cli",
-            "--reproducible is the planned path: it excludes --path {}", path);
-    options.path = CholeskyPath::planned;
-  }
-  options.blocking.variant = parse_variant(variant);
   options.host_pinning = parse_host_pinning(host_pinning);
   options.compute_queues = threads;
   if (!rates.empty()) options.rates = read_machine(rates);
@@ -270,6 +262,25 @@ Options CommonOptions::to_options() const {
     return interrupted == 0;
   };
   return options;
+}
+
+CholeskyOptions CommonOptions::cholesky_options() const {
+  CholeskyOptions options{.run = run_options(), .tile = tile, .path = parse_path(path)};
+  if (reproducible) {
+    require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "cli",
+            "--reproducible is the planned path: it excludes --path {}", path);
+    options.path = CholeskyPath::planned;
+  }
+  options.blocking.variant = parse_variant(variant);
+  return options;
+}
+
+LuOptions lu_options_of(const CholeskyOptions& options) {
+  require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "options",
+          "LU has no in-core path: it is for Cholesky factors");
+  return {.run = options.run,
+          .panel = options.tile,
+          .reproducible = options.path == CholeskyPath::planned};
 }
 
 }  // namespace strata::cli

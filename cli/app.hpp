@@ -55,7 +55,8 @@ struct CommonOptions {
   void add_to(Command& app);
   /// Library options, with progress on standard error (if that is a terminal) and cancellation by
   /// SIGINT. Throws Error{misuse, input} for what does not parse.
-  [[nodiscard]] Options to_options() const;
+  [[nodiscard]] RunOptions run_options() const;
+  [[nodiscard]] CholeskyOptions cholesky_options() const;
 };
 
 /// A verb: what runs when it was named on the command line; returns the exit status.
@@ -90,8 +91,12 @@ int start_bench(char** argv);
 /// strata plan sparse, below the verb `plan`.
 void add_plan_sparse(Command& plan, CommonOptions& common, Run& run);
 
+/// What LU takes of them, its panels in the place of tiles. Throws Error{misuse} for the in-core
+/// path.
+[[nodiscard]] LuOptions lu_options_of(const CholeskyOptions& options);
+
 /// The machine that --devices names, a real one or "emulated:N", with the rates that were given.
-[[nodiscard]] Machine machine_of(const CommonOptions& common, const Options& options);
+[[nodiscard]] Machine machine_of(const CommonOptions& common, const RunOptions& options);
 
 /// Accepts finite numbers above 0, or not below 0; the message names the text.
 [[nodiscard]] Check positive_number();

@@ -221,10 +221,10 @@ std::string text_of_error(double error) {
 int run_cholesky_factor(const CholeskyFactorArguments& arguments, const CommonOptions& common) {
   const MatrixFile file(arguments.matrix);
   check_interrupt();
-  Options options = common.to_options();
-  options.storage.directories = storage_directories(arguments.storage);
-  options.storage.resume = arguments.resume;
-  if (!options.storage.used()) options.storage.directories = {arguments.output};
+  CholeskyOptions options = common.cholesky_options();
+  options.run.storage.directories = storage_directories(arguments.storage);
+  options.run.storage.resume = arguments.resume;
+  if (!options.run.storage.used()) options.run.storage.directories = {arguments.output};
   const GivenTriangles given = given_of(file, arguments.triangle);
   return with_stored(
       file, arguments.triangle, given, "factor", [&]<class A>(MatrixView<const A> a) {
@@ -234,7 +234,7 @@ int run_cholesky_factor(const CholeskyFactorArguments& arguments, const CommonOp
             cholesky(a, arguments.precision == "fp32" ? Element::fp32 : Element::fp64, options);
         const StoredParts stored = factor.stored();
         Json directories = Json::array();
-        for (const std::string& directory : options.storage.directories)
+        for (const std::string& directory : options.run.storage.directories)
           directories.push_back(directory);
         Json object = to_json(factor.report());
         object["method"] = "cholesky";
@@ -264,7 +264,10 @@ int run_cholesky_factor(const CholeskyFactorArguments& arguments, const CommonOp
 int run_saved_cholesky_solve(const SavedSolve& system, const CommonOptions& common) {
   const MatrixFile rhs(system.rhs);
   check_interrupt();
-  CholeskyFactor factor = CholeskyFactor::open(system.factor, common.to_options());
+  const CholeskyOptions options = common.cholesky_options();
+  require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "options",
+          "a factor in storage is not made in core");
+  CholeskyFactor factor = CholeskyFactor::open(system.factor, options.run);
   check_interrupt();
   const bool complex = is_complex(factor.precision());
   require(rhs.rows() == factor.n(), ErrorKind::misuse, "solve",
@@ -285,7 +288,7 @@ int run_saved_cholesky_solve(const SavedSolve& system, const CommonOptions& comm
 }
 
 int run_saved_cholesky_determinant(const std::string& path, const CommonOptions& common) {
-  const CholeskyFactor factor = CholeskyFactor::open(path, common.to_options());
+  const CholeskyFactor factor = CholeskyFactor::open(path, common.run_options());
   const double condition = factor.scaled_condition();
   const bool singular =
       !std::isnan(condition) && numerically_singular(condition, factor.precision());

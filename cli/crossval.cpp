@@ -44,19 +44,18 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
   require(a.folds != 1, ErrorKind::misuse, "options",
           "--folds 1: use 2 or more, or 0 to leave one out at a time");
   require(!a.blocks || a.folds > 1, ErrorKind::misuse, "options", "--blocks needs --folds");
-  CrossValidationOptions options;
+  CrossValidationOptions options{a.precision.to_options(common)};
   options.folds = a.folds;
   options.blocks = a.blocks;
   options.seed = common.seed;
-  options.options = a.precision.to_options(common);
   check_outputs(common, {{"--output", a.output}}, {a.model, common.rates});
-  const StartingDevices starting(options.options.devices);
+  const StartingDevices starting(options.run.devices);
   const ModelFile file = read_model(a.model);
   const Model& model = file.model;
   check_interrupt();
   const CrossValidation result =
       a.folds == 0
-          ? leave_one_out(model.points, model.values, model.parameters, model.mean, options.options)
+          ? leave_one_out(model.points, model.values, model.parameters, model.mean, options)
           : cross_validate(model.points, model.values, model.parameters, model.mean, options);
   Json object = to_json(result.run);
   object["crossval"] = to_json(result.scores, model.points.size());

@@ -16,7 +16,7 @@ namespace {
 /// within what is said of the factor.
 template <class T, class A>
 LogDeterminant determinant_in(const MatrixFile& file, const std::string& triangle,
-                              const Options& options, GivenTriangles given) {
+                              const CholeskyOptions& options, GivenTriangles given) {
   const FactoredView<A> factored = factored_view(file.stored<A>(), file, triangle, false);
   if constexpr (std::is_same_v<T, A>) {
     return log_determinant(factored.view, options, given);
@@ -33,7 +33,7 @@ LogDeterminant determinant_in(const MatrixFile& file, const std::string& triangl
 }
 
 LogDeterminant determinant_of(const MatrixFile& file, const FactorArguments& arguments,
-                              const Options& options, GivenTriangles given) {
+                              const CholeskyOptions& options, GivenTriangles given) {
   using Narrow = std::complex<float>;
   using Wide = std::complex<double>;
   const std::string& triangle = arguments.triangle;
@@ -72,8 +72,8 @@ int run_dense_logdet(const MatrixFile& file, const FactorArguments& arguments,
                                       file.path()));
   const GivenTriangles given =
       check_symmetric(file, arguments.triangle) ? GivenTriangles::both : GivenTriangles::lower;
-  Options options = common.to_options();
-  options.storage.directories = storage_directories(storage);
+  CholeskyOptions options = common.cholesky_options();
+  options.run.storage.directories = storage_directories(storage);
   const LogDeterminant d = determinant_of(file, arguments, options, given);
   Json object = to_json(d.run);
   object["factor"] = to_json(d.factor);

@@ -198,7 +198,7 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   if (data.fit.points.z.empty() && data.fit.points.t.empty() &&
       data.fit.points.covariates.empty()) {
     const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);
-    const Prediction surface = predict(model, grid.nodes, options.options);
+    const Prediction surface = predict(model, grid.nodes, options);
     map.layers.push_back(grid_layer("Predicted", MapQuantity::value, grid, surface.mean));
     map.layers.push_back(grid_layer("Standard error", MapQuantity::standard_error, grid,
                                     surface.process_standard_error));
@@ -278,9 +278,8 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
 }
 
 FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& common) {
-  FitOptions options;
+  FitOptions options{arguments.precision.to_options(common)};
   options.mean = parse_mean(arguments.mean);
-  options.options = arguments.precision.to_options(common);
   options.separation = arguments.separation.separation(arguments.columns);
   options.estimate = arguments.separation.estimates(arguments.columns);
   options.standard_errors = parse_errors(arguments.errors);
@@ -297,7 +296,7 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
                  {"--predictions", arguments.predictions},
                  {"--journal", arguments.journal}},
                 {arguments.file, common.rates});
-  const StartingDevices starting(fit_options.options.devices);
+  const StartingDevices starting(fit_options.run.devices);
   const SplitObservations data =
       read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed);
   const bool holdout = data.holdout.points.size() > 0;
@@ -322,7 +321,7 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   std::optional<HoldoutScores> held;
   if (holdout) {
     held.emplace();
-    held->prediction = predict(model, data.holdout.points, fit_options.options);
+    held->prediction = predict(model, data.holdout.points, fit_options);
     held->scores =
         scores(data.holdout.values, held->prediction.mean, held->prediction.standard_error);
   }

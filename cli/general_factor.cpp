@@ -50,7 +50,7 @@ void print_factor(const GeneralFactor& factor, const GeneralSolveResult& known, 
 /// Where L and U rest: where the options say, or beside their file if host memory does not hold
 /// them.
 StorageChoice storage_of(const GeneralFactorArguments& a, std::int64_t n, bool complex,
-                         const Options& options) {
+                         const RunOptions& options) {
   StorageChoice storage;
   storage.directories = storage_directories(a.storage);
   storage.resume = a.resume;
@@ -96,9 +96,9 @@ MatrixSource<W> source_in(const MatrixInFile& matrix) {
     return source_of(matrix);
 }
 
-Json json_of_storage(const GeneralFactor& factor, const Options& options) {
+Json json_of_storage(const GeneralFactor& factor, const StorageChoice& storage) {
   Json directories = Json::array();
-  for (const std::string& directory : options.storage.directories) directories.push_back(directory);
+  for (const std::string& directory : storage.directories) directories.push_back(directory);
   const StoredParts stored = factor.stored();
   return {{"directories", directories},
           {"panels", stored.count},
@@ -125,7 +125,7 @@ ReportData report_of(const GeneralFactor& factor, const std::string& path) {
 
 /// A is a view, or a source.
 template <class W, class Matrix>
-int factor_matrix(const Matrix& a, const std::string& path, const Options& options,
+int factor_matrix(const Matrix& a, const std::string& path, const LuOptions& options,
                   const GeneralFactorArguments& arguments, const CommonOptions& common) {
   check_interrupt();
   const Element precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
@@ -136,7 +136,7 @@ int factor_matrix(const Matrix& a, const std::string& path, const Options& optio
   object["why"] = arguments.why;
   object["precision"] = to_string(factor.precision());
   object["factor"] = json_of_outcome(info, is_complex_v<W>);
-  if (factor.stored().count > 0) object["storage"] = json_of_storage(factor, options);
+  if (factor.stored().count > 0) object["storage"] = json_of_storage(factor, options.run.storage);
   if (!info.ok)
     return report_failure(
         common, "factor: " + why_no_factor(info, path, factor.precision(), factor.by_rows()),
@@ -172,8 +172,8 @@ int factor_matrix(const Matrix& a, const std::string& path, const Options& optio
 template <class W>
 int factor_in(const MatrixFile& file, const GeneralFactorArguments& arguments,
               const CommonOptions& common) {
-  Options options = common.to_options();
-  options.storage = storage_of(arguments, file.rows(), is_complex_v<W>, options);
+  LuOptions options = lu_options_of(common.cholesky_options());
+  options.run.storage = storage_of(arguments, file.rows(), is_complex_v<W>, options.run);
   const FactoredView<W> a = matrix_in<W>(file, arguments.triangle);
   return factor_matrix<W>(a.view, file.path(), options, arguments, common);
 }
@@ -332,9 +332,9 @@ std::optional<int> run_factor_in_storage(const std::string& path,
           : matrix_in_file(path);
   if (!matrix) return std::nullopt;
   const bool complex = is_complex(matrix->element);
-  Options options = common.to_options();
-  options.storage = storage_of(arguments, matrix->n, complex, options);
-  if (!raw && !options.storage.used()) return std::nullopt;
+  LuOptions options = lu_options_of(common.cholesky_options());
+  options.run.storage = storage_of(arguments, matrix->n, complex, options.run);
+  if (!raw && !options.run.storage.used()) return std::nullopt;
   return complex ? factor_matrix<std::complex<double>>(complex_source_of(*matrix), path, options,
                                                        arguments, common)
                  : factor_matrix<double>(source_of(*matrix), path, options, arguments, common);
@@ -352,7 +352,8 @@ void require_matrix_of_factor(const SavedSolve& system, const FactorShape& facto
 int run_saved_solve(const SavedSolve& system, const CommonOptions& common) {
   const MatrixFile rhs(system.rhs);
   check_interrupt();
-  GeneralFactor factor = GeneralFactor::open(system.factor, common.to_options());
+  GeneralFactor factor =
+      GeneralFactor::open(system.factor, lu_options_of(common.cholesky_options()).run);
   check_interrupt();
   const bool complex = is_complex(factor.precision());
   require(rhs.rows() == factor.n(), ErrorKind::misuse, "solve",
@@ -401,7 +402,7 @@ void require_no_part_of_a_factor(const std::string& directory) {
 }
 
 int run_saved_determinant(const std::string& factor, const CommonOptions& common) {
-  const GeneralFactor saved = GeneralFactor::open(factor, common.to_options());
+  const GeneralFactor saved = GeneralFactor::open(factor, common.run_options());
   const Determinant& determinant = saved.info().determinant;
   const double error = saved.log_determinant_error();
   const double condition = saved.scaled_condition();

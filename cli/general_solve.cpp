@@ -87,7 +87,7 @@ void print_solve(const GeneralSolveResult& result, const GeneralSystem& system) 
 /// A solution in T of A as it is stored, or as it was widened.
 template <class T, class A>
 int solve_in(MatrixView<const A> stored, const GeneralSystem& system, const CommonOptions& common,
-             const Options& options) {
+             const LuOptions& options) {
   const FactoredView<A> a = declared_view(stored, system.matrix, system.triangle);
   using W = WideOf<T>;
   const DenseMatrix<W> b = columns_of<W>(system.rhs, false);
@@ -168,7 +168,7 @@ std::string why_no_factor(const LuInfo& info, const std::string& path, Element p
 }
 
 int run_general_solve(const GeneralSystem& system, const CommonOptions& common,
-                      const Options& options) {
+                      const LuOptions& options) {
   const auto solve_with = [&]<class T, class A>(T, MatrixView<const A> a) {
     return solve_in<T>(a, system, common, options);
   };

@@ -21,7 +21,7 @@ struct GeneralSystem {
 
 /// Solves, writes x and tells; the exit status.
 int run_general_solve(const GeneralSystem& system, const CommonOptions& common,
-                      const Options& options);
+                      const LuOptions& options);
 
 /// strata factor A -o DIR by LU; the exit status.
 struct GeneralFactorArguments {

@@ -128,7 +128,7 @@ void print_rates(const Machine& machine) {
 
 int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   std::vector<std::int64_t> tiles = arguments.tiles;
-  const Options options = common.to_options();
+  const RunOptions options = common.run_options();
   check_outputs(common, {{"--output", arguments.output}}, {});
   if (tiles.empty()) {
     const Machine machine = detect_machine(common.devices);

@@ -52,7 +52,7 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
           arguments.precision.accuracy);
   require(!arguments.columns.x.empty() && !arguments.columns.y.empty(), ErrorKind::misuse,
           "options", "{} needs --x and --y", arguments.file);
-  const Options options = arguments.precision.to_options(common);
+  const CovarianceOptions options = arguments.precision.to_options(common);
   MaternParameters parameters = arguments.parameters;
   parameters.separation = arguments.separation.separation(arguments.columns);
   check_outputs(common, {}, {arguments.file, common.rates});

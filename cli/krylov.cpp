@@ -236,7 +236,7 @@ void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a,
 
 int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   EigsOptions options;
-  options.run = common.to_options();
+  options.run = common.run_options();
   options.k = a.k;
   options.which = a.which == "smallest" ? EigenEnd::smallest : EigenEnd::largest;
   options.basis_size = a.basis_size;
@@ -384,7 +384,7 @@ void GmresArguments::add_to(Command& verb) {
 int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
               const CommonOptions& common) {
   GmresOptions options;
-  options.run = common.to_options();
+  options.run = common.run_options();
   options.restart = arguments.restart;
   options.restarts_max = arguments.restarts_max;
   options.s = arguments.block.s;

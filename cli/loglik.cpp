@@ -40,13 +40,13 @@ std::vector<std::string> remarks_of(const Likelihood& likelihood) {
 }
 
 int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
-  const Options options = arguments.precision.to_options(common);
+  const CovarianceOptions options = arguments.precision.to_options(common);
   const Mean mean = parse_mean(arguments.mean);
   MaternParameters parameters = arguments.parameters;
   parameters.separation = arguments.separation.separation(arguments.columns);
   const Distance distance = parameters.separation.distance;
   check_outputs(common, {}, {arguments.file, common.rates});
-  const StartingDevices starting(options.devices);
+  const StartingDevices starting(options.run.devices);
   const Observations data =
       read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed).fit;
   check_places(data.points, data.rows, distance, arguments.file);

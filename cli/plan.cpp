@@ -31,26 +31,28 @@ struct DensePlan {
   const char* title;  ///< "a Cholesky"
   const char* tile;   ///< what a tile is called
   RunReport (*simulate)(const PlanArguments& arguments, const Machine& machine,
-                        const Options& options, Element element);
+                        const CholeskyOptions& options, Element element);
 };
 constexpr DensePlan kCholeskyPlan{"cholesky", "a Cholesky", "tile",
                                   [](const PlanArguments& arguments, const Machine& machine,
-                                     const Options& options, Element element) {
+                                     const CholeskyOptions& options, Element element) {
                                     return simulate_cholesky(arguments.n, machine, options, element,
                                                              arguments.generated);
                                   }};
 constexpr DensePlan kLuPlan{"lu", "an LU", "panel",
                             [](const PlanArguments& arguments, const Machine& machine,
-                               const Options& options, Element element) {
-                              if (const auto stripes = arguments.stripes.options())
-                                return simulate_stripes(arguments.n, machine, *stripes, options,
-                                                        element);
-                              return simulate_lu(arguments.n, machine, options, element);
+                               const CholeskyOptions& options, Element element) {
+                              if (auto stripes = arguments.stripes.options()) {
+                                stripes->run = options.run;
+                                return simulate_stripes(arguments.n, machine, *stripes, element);
+                              }
+                              return simulate_lu(arguments.n, machine, lu_options_of(options),
+                                                 element);
                             }};
 
 /// N equal devices with round, made-up rates, and all the host memory that is wanted unless
 /// --host-memory says less.
-Machine emulated_machine(const std::string& devices, const Options& options) {
+Machine emulated_machine(const std::string& devices, const RunOptions& options) {
   const std::string count = devices.substr(kEmulated.size());
   const bool is_number = !count.empty() && count.size() <= 2 &&
                          count.find_first_not_of("0123456789") == std::string::npos;
@@ -88,11 +90,12 @@ void print_plan(const RunReport& report, const char* name, const char* tile, boo
 }
 
 int run_plan(const PlanArguments& arguments, const DensePlan& what, const CommonOptions& common) {
-  Options options = common.to_options();
-  options.storage.directories = storage_directories(arguments.storage);
+  CholeskyOptions options = common.cholesky_options();
+  options.run.storage.directories = storage_directories(arguments.storage);
   check_outputs(common, {}, {common.rates});
   const Element element = element_named(arguments.precision);
-  const RunReport report = what.simulate(arguments, machine_of(common, options), options, element);
+  const RunReport report =
+      what.simulate(arguments, machine_of(common, options.run), options, element);
   const char* tile = arguments.stripes.order.empty() ? what.tile : "stripe";
   ReportData data;
   data.title = fmt::format("Plan of {} factorization of order {}", what.title, report.n);
@@ -101,7 +104,7 @@ int run_plan(const PlanArguments& arguments, const DensePlan& what, const Common
   data.run = report;
   data.simulated = true;
   return finish(common, std::move(data), to_json(report),
-                [&] { print_plan(report, what.name, tile, options.rates.has_value()); });
+                [&] { print_plan(report, what.name, tile, options.run.rates.has_value()); });
 }
 
 struct PlanQrArguments {
@@ -135,7 +138,7 @@ void print_qr_plan(const QrPlan& plan, std::int64_t m, bool measured_rates) {
 
 int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
   QrOptions options;
-  options.run = common.to_options();
+  options.run = common.run_options();
   check_outputs(common, {}, {common.rates});
   require(arguments.m >= 1 && arguments.m <= 1e15 && arguments.m == std::floor(arguments.m),
           ErrorKind::misuse, "options", "--m {} is not a number of rows", arguments.m);
@@ -222,7 +225,7 @@ void add_plan_lu(Command& verb, CommonOptions& common, Run& run) {
 
 }  // namespace
 
-Machine machine_of(const CommonOptions& common, const Options& options) {
+Machine machine_of(const CommonOptions& common, const RunOptions& options) {
   const bool emulated = common.devices.rfind(kEmulated, 0) == 0;
   Machine machine = emulated ? emulated_machine(common.devices, options)
                              : detect_machine(common.devices, options.device_memory_bytes);

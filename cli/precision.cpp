@@ -95,7 +95,7 @@ void PrecisionArguments::add_probes_to(Command& app, bool certificate) {
   if (certificate) app.add_flag("--no-certificate", no_certificate, "do not estimate that: faster");
 }
 
-Options PrecisionArguments::to_options(const CommonOptions& common) const {
+CovarianceOptions PrecisionArguments::to_options(const CommonOptions& common) const {
   const PrecisionArguments plain;
   require(accuracy > 0 ||
               (rule == plain.rule && product == plain.product && precisions == plain.precisions &&
@@ -103,7 +103,7 @@ Options PrecisionArguments::to_options(const CommonOptions& common) const {
           ErrorKind::misuse, "options",
           "--precision-rule, --product-rule, --precisions, --keep-all, --no-guard, --probes and "
           "--no-certificate need --accuracy");
-  Options options = common.to_options();
+  CovarianceOptions options{common.cholesky_options()};
   MixedPrecision& mixed = options.mixed;
   mixed.accuracy = accuracy;
   mixed.rule = rule == "paper" ? PrecisionRule::paper : PrecisionRule::factor;
@@ -114,7 +114,7 @@ Options PrecisionArguments::to_options(const CommonOptions& common) const {
   mixed.keep_all = keep_all;
   mixed.guard = !no_guard;
   check_mixed_precision(mixed);
-  options.storage.directories = storage_directories(storage);
+  options.run.storage.directories = storage_directories(storage);
   if (!order.empty()) options.order = parse_point_order(order);
   options.probing = {no_certificate ? 0 : probes, common.seed};
   return options;

@@ -29,7 +29,7 @@ struct PrecisionArguments {
   void add_probes_to(Command& app, bool certificate);
   /// The options of `common` with these; the seed of the probes is --seed. Throws Error{misuse} for
   /// names and an accuracy that do not exist, and for options that say nothing without --accuracy.
-  [[nodiscard]] Options to_options(const CommonOptions& common) const;
+  [[nodiscard]] CovarianceOptions to_options(const CommonOptions& common) const;
 };
 
 [[nodiscard]] Json to_json(const MixedReport& mixed);

@@ -218,10 +218,10 @@ ColumnNames named_columns(const PredictArguments& arguments, const ModelFile& fi
 }
 
 int run_predict(const PredictArguments& arguments, const CommonOptions& common) {
-  const Options options = arguments.precision.to_options(common);
+  const CovarianceOptions options = arguments.precision.to_options(common);
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.model, arguments.file, common.rates});
-  const StartingDevices starting(options.devices);
+  const StartingDevices starting(options.run.devices);
   const ModelFile file = read_model(arguments.model);
   const ColumnNames columns = named_columns(arguments, file);
   Places places(arguments.file, columns, arguments.value,

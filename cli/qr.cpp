@@ -239,8 +239,8 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
   require(common.seed <= 0xfffffff, ErrorKind::misuse, "options", "--seed {}: at most {}",
           common.seed, 0xfffffff);
   options.seed = static_cast<std::uint32_t>(common.seed);
-  options.run = common.to_options();
-  options.run.wide_sums = wide_sums_called(a.wide_sums);
+  options.run = common.run_options();
+  options.wide_sums = wide_sums_called(a.wide_sums);
   require(!a.r_only || a.output.empty(), ErrorKind::misuse, "options",
           "--r-only makes no Q for --output {}", a.output);
   require_matrix_name("--output", a.output);
@@ -308,8 +308,8 @@ std::string why_orthogonal(const LeastSquaresInfo& info, std::int64_t columns) {
 }
 
 int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
-  Options options = common.to_options();
-  options.wide_sums = wide_sums_called(arguments.wide_sums);
+  const LeastSquaresOptions options{.wide_sums = wide_sums_called(arguments.wide_sums),
+                                    .run = common.run_options()};
   require_matrix_name("--output", arguments.output);
   require_matrix_name("--r", arguments.r);
   check_outputs(common, {{"--output", arguments.output}, {"--r", arguments.r}},

@@ -99,11 +99,10 @@ struct Simulated {
 };
 
 Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common) {
-  SimulateOptions options;
+  SimulateOptions options{a.precision.to_options(common)};
   options.realizations = a.realizations;
   options.seed = common.seed;
   options.noise = !a.process;
-  options.options = a.precision.to_options(common);
   Simulated out;
   if (!a.model.empty()) {
     const ModelFile file = read_model(a.model);

@@ -53,14 +53,14 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
 }
 
 int solve_by_lu(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
-                const CommonOptions& common, const Options& options, std::string why) {
-  require(!options.storage.used(), ErrorKind::numerical, "solve",
+                const CommonOptions& common, const CholeskyOptions& options, std::string why) {
+  require(!options.run.storage.used(), ErrorKind::numerical, "solve",
           "{}: LU in storage is made by 'strata factor {} -o DIR --storage …', for 'strata solve "
           "DIR'",
           why, matrix.path());
   return run_general_solve({matrix, rhs, arguments.factor.triangle, arguments.precision,
                             arguments.system.output, std::move(why)},
-                           common, options);
+                           common, lu_options_of(options));
 }
 
 /// What says without a factorization that A is not positive definite; empty: nothing does.
@@ -77,8 +77,8 @@ std::string bad_diagonal(MatrixView<const A> a, const MatrixFile& matrix) {
 /// A solution in T of A as it is stored, or as it was widened.
 template <class T, class A>
 int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& rhs,
-             const SolveArguments& arguments, const CommonOptions& common, const Options& options,
-             GivenTriangles given) {
+             const SolveArguments& arguments, const CommonOptions& common,
+             const CholeskyOptions& options, GivenTriangles given) {
   const std::string& output = arguments.system.output;
   if (arguments.method == "auto") {
     const std::string why = bad_diagonal(a, matrix);
@@ -130,7 +130,7 @@ int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& 
 }
 
 int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
-                const CommonOptions& common, const Options& options) {
+                const CommonOptions& common, const CholeskyOptions& options) {
   refuse_given(
       arguments.of_sparse,
       fmt::format("is an option of sparse matrices, and {} is {}", matrix.path(),
@@ -212,7 +212,7 @@ int solve_by_saved(const SolveArguments& arguments, const CommonOptions& common,
 
 /// What the first file is decides: a factor, a sparse matrix or a dense one.
 int solve_by_factors(const SolveArguments& arguments, const CommonOptions& common,
-                     const Options& options) {
+                     const CholeskyOptions& options) {
   const std::string& path = arguments.factor.matrix;
   refuse_given(arguments.gmres.block.options, "is an option of --method gmres");
   if (arguments.factor.is_saved()) require_no_part_of_a_factor(path);
@@ -235,8 +235,8 @@ int solve_by_factors(const SolveArguments& arguments, const CommonOptions& commo
 }
 
 int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
-  Options options = common.to_options();
-  options.storage.directories = storage_directories(arguments.storage);
+  CholeskyOptions options = common.cholesky_options();
+  options.run.storage.directories = storage_directories(arguments.storage);
   const SparseSystem& system = arguments.system;
   require(is_called(system.output, ".npy") || is_called(system.output, ".mtx"), ErrorKind::misuse,
           "solve", "--output '{}': the solution is a file called .npy or .mtx (or these with .gz)",

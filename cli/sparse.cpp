@@ -128,7 +128,7 @@ void print_plan(const SparseAnalysis& a, const Machine& machine, const Branches&
 
 /// What the schedule makes of it on the machine.
 RunReport simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix, const Machine& machine,
-                        const CommonOptions& common, const Options& run, Element element) {
+                        const CommonOptions& common, const RunOptions& run, Element element) {
   SparseCholeskyOptions options;
   options.run = run;
   options.precision = element;
@@ -168,7 +168,7 @@ ReportData analysis_report(const SparseAnalysis& a, const AnalyzeArguments& argu
 }
 
 int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& common) {
-  const Options run = common.to_options();
+  const RunOptions run = common.run_options();
   check_outputs(common, {}, inputs_of(arguments, common));
   const Machine machine = machine_of(common, run);
   const SymmetricFile file = read_symmetric(arguments.matrix, arguments.triangle);

@@ -203,7 +203,7 @@ std::vector<std::string> FactorArguments::inputs() const {
 SparseCholeskyOptions sparse_options_of(const CommonOptions& common,
                                         const FactorArguments& arguments) {
   SparseCholeskyOptions options;
-  options.run = common.to_options();
+  options.run = common.run_options();
   options.tile = common.tile;
   options.shift = arguments.shift;
   options.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;

@@ -15,9 +15,9 @@ int main() {
     for (std::int64_t i = 0; i < n; ++i) a[i + j * n] = i == j ? 2.0 * n : 1.0 / (1 + i + j);
   }
 
-  strata::Options options;
-  options.devices = "host:1";                     // "auto" takes a GPU where there is one
-  options.device_memory_bytes = 2 * 1024 * 1024;  // the matrix has 8,000,000 bytes
+  strata::CholeskyOptions options;
+  options.run.devices = "host:1";                     // "auto" takes a GPU where there is one
+  options.run.device_memory_bytes = 2 * 1024 * 1024;  // the matrix has 8,000,000 bytes
   const strata::SolveResult result =
       strata::solve({a.data(), n, n, n}, {b.data(), n, 1, n}, {x.data(), n, 1, n}, options);
 

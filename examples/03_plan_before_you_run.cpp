@@ -7,7 +7,7 @@ int main() {
   const std::int64_t gib = std::int64_t{1} << 30;
   strata::Machine machine = strata::Machine::emulated(8, 128 * gib);
   machine.host_memory_bytes = 6000 * gib;
-  strata::Options options;
+  strata::CholeskyOptions options;
   options.tile = 25'000;  // 40 by 40 tiles, so that the plan takes a moment only
   const strata::RunReport report = strata::simulate_cholesky(1'000'000, machine, options);
   std::printf("predicted %.0f s, %.1f TB over the links (the floor: %.1f TB), %lld tasks\n",

@@ -94,9 +94,9 @@ int main() {
     for (std::int64_t i = 0; i < n; ++i)
       b[i + e * n] = source(distance(boundary(step * static_cast<double>(i)), inside(e)));
 
-  strata::Options options;
-  options.devices = "host:1";
-  options.device_memory_bytes = n * n * 16 / 5;
+  strata::LuOptions options;
+  options.run.devices = "host:1";
+  options.run.device_memory_bytes = n * n * 16 / 5;
   const strata::GeneralSolveResult result =
       strata::solve_general({a.data(), n, n, n}, {b.data(), n, excitations, n},
                             {density.data(), n, excitations, n}, options);

@@ -36,7 +36,7 @@ void print_rows(const CovarianceResult& result) {
 }  // namespace
 
 int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const RunOptions options = common.run_options();
   const CovarianceResult result = run_covariance_bench(bench, options);
   Json results = Json::array();
   for (const CovarianceRow& row : result.rows) results.push_back(row_json(row));

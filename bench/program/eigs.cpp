@@ -186,7 +186,7 @@ int run_eigs_comparison(const EigsBenchArguments& arguments, const CommonOptions
   for (const std::string& name : arguments.methods) bench.methods.push_back(parse_qr_method(name));
   bool told = false;
   const std::vector<EigsRow> rows =
-      run_eigs_bench(bench, common.to_options(), [&](const EigsRow& row) {
+      run_eigs_bench(bench, common.run_options(), [&](const EigsRow& row) {
         if (common.json) return;
         if (!std::exchange(told, true)) print_head(bench);
         print_row(row);

@@ -61,11 +61,12 @@ ReportChart chart_of(const std::vector<EstimatesRow>& rows, double range, std::s
 }  // namespace
 
 int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& common) {
-  const auto rows = run_estimates_bench(bench, common.to_options(), [&](const EstimatesRow& row) {
-    if (common.json) return;
-    print_row(row);
-    std::fflush(stdout);
-  });
+  const auto rows =
+      run_estimates_bench(bench, common.cholesky_options(), [&](const EstimatesRow& row) {
+        if (common.json) return;
+        print_row(row);
+        std::fflush(stdout);
+      });
   Json object = {{"benchmark", "estimates"},
                  {"n", bench.n},
                  {"data_sets", bench.data_sets},

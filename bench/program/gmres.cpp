@@ -328,7 +328,7 @@ int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptio
   CommonOptions mine = common;
   if (!arguments.figures.empty()) mine.report = arguments.figures;
   check_outputs(mine, {}, {common.rates});
-  const Options options = common.to_options();
+  const RunOptions options = common.run_options();
   bench::GmresBench bench = arguments.bench;
   bench.balance = !arguments.unbalanced;
   bench.bases.clear();

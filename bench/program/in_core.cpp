@@ -112,7 +112,7 @@ ReportData page_of(const InCoreResult& result, const bench::TestMatrix& matrix) 
 }  // namespace
 
 int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
-                const Options& options) {
+                const CholeskyOptions& options) {
   const InCoreResult result = run_in_core_bench(bench, options);
   Json results = Json::array();
   for (const InCoreRow& row : result.rows) results.push_back(row_json(row, result));

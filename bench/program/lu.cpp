@@ -57,7 +57,7 @@ void print_rows(const std::vector<LuBenchRow>& rows) {
 }  // namespace
 
 int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const LuOptions options = lu_options_of(common.cholesky_options());
   check_outputs(common, {}, {common.rates});
   const std::vector<LuBenchRow> rows = run_lu_bench(bench, options);
   Json results = Json::array();
@@ -74,8 +74,8 @@ int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common) 
 
 int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& directories,
                    const CommonOptions& common) {
-  Options options = common.to_options();
-  options.storage.directories = directories;
+  LuOptions options = lu_options_of(common.cholesky_options());
+  options.run.storage.directories = directories;
   check_outputs(common, {}, {common.rates});
   const std::vector<bench::LuStorageRow> rows = bench::run_lu_storage(bench, options);
   Json results = Json::array();
@@ -122,9 +122,9 @@ int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& 
 }
 
 int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const RunOptions run = common.cholesky_options().run;
   check_outputs(common, {}, {common.rates});
-  const bench::LuInCoreResult result = run_lu_in_core(bench, options);
+  const bench::LuInCoreResult result = run_lu_in_core(bench, run);
   Json results = Json::array();
   for (const bench::LuInCoreRow& row : result.rows) {
     Json object = {{"n", row.n},

@@ -155,7 +155,7 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   bench::CholeskyBench bench = arguments.bench;
   bench.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   bench.seed = common.seed;
-  Options options = common.to_options();
+  CholeskyOptions options = common.cholesky_options();
   check_outputs(common, {}, {common.rates});
   if (arguments.repeats > 0) bench.repeats = arguments.repeats;
   options.blocking.recnb = arguments.recnb;

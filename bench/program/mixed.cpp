@@ -142,7 +142,7 @@ ReportData page_of(const bench::MixedBench& bench, const bench::MixedResult& res
 }  // namespace
 
 int run_mixed(const bench::MixedBench& bench, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const CholeskyOptions options = common.cholesky_options();
   const bench::MixedResult result = run_mixed_bench(bench, options, [&](const MixedRow& row) {
     if (common.json) return;
     print_row(row);

@@ -206,7 +206,7 @@ ReportData page_of(const Potf2Result& result) {
 }  // namespace
 
 int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const CholeskyOptions options = common.cholesky_options();
   require(arguments.tune || arguments.output.empty(), ErrorKind::misuse, "cli",
           "--output '{}' is for --tune", arguments.output);
   const std::string path = arguments.output.empty() ? potrf_tuning_path() : arguments.output;

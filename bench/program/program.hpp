@@ -19,7 +19,7 @@ namespace strata::cli {
 
 /// bench cholesky --in-core.
 int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
-                const Options& options);
+                const CholeskyOptions& options);
 
 /// bench lu.
 int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common);

@@ -31,7 +31,7 @@ const std::vector<QrMethod> kPassErrorMethods{
     QrMethod::cholqr_wide, QrMethod::svqr_wide, QrMethod::tsqr};
 
 Figures figures_of(const bench::QrBench& bench, std::int64_t m, int passes,
-                   const Options& options) {
+                   const RunOptions& options) {
   Figures figures;
   figures.counts = bench::count_methods(10);
   figures.errors = bench::run_pass_errors(passes, kPassErrorMethods, options);
@@ -321,7 +321,7 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   bench::QrBench bench = arguments.bench;
   bench.methods = methods_of(arguments.methods);
   bench.peers_if_possible = !arguments.figures.empty();
-  const QrBenchResult result = run_qr_bench(bench, common.to_options());
+  const QrBenchResult result = run_qr_bench(bench, common.run_options());
   Json rows = Json::array();
   for (const QrBenchRow& row : result.rows) rows.push_back(row_json(row));
   Json object = {{"benchmark", "qr"}, {"device", result.device},  {"model", result.model},
@@ -332,7 +332,7 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   object["verify"] = bench.verify;
   ReportData data;
   if (!arguments.figures.empty()) {
-    const Figures figures = figures_of(bench, result.m, arguments.passes, common.to_options());
+    const Figures figures = figures_of(bench, result.m, arguments.passes, common.run_options());
     object["figures"] = figures_json(figures);
     data = page_of(result, figures);
   }

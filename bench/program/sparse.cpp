@@ -470,7 +470,7 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
   inputs.push_back(common.rates);
   check_outputs(mine, {{"--output", arguments.output}}, inputs);
   bench::SparseBench bench = arguments.bench;
-  bench.options.run = common.to_options();
+  bench.options.run = common.run_options();
   bench.options.tile = common.tile;
   bench.options.analysis.seed = common.seed;
   bench.options.analysis.ordering = parse_sparse_ordering(arguments.ordering);

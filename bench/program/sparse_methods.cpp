@@ -132,7 +132,7 @@ void print_rates(const std::vector<SmallRate>& rates, const std::string& title) 
 
 }  // namespace
 
-SmallRates measure_small_rates(const Options& run) {
+SmallRates measure_small_rates(const RunOptions& run) {
   return {bench::small_front_rates(run, {}), bench::small_product_rates(run, {})};
 }
 

@@ -14,7 +14,7 @@ struct SmallRates {
   std::vector<bench::SmallRate> fronts;
   std::vector<bench::SmallRate> products;
 };
-[[nodiscard]] SmallRates measure_small_rates(const Options& run);
+[[nodiscard]] SmallRates measure_small_rates(const RunOptions& run);
 
 [[nodiscard]] Json methods_json(const bench::SparseRow& row);
 [[nodiscard]] Json small_rates_json(const SmallRates& rates);

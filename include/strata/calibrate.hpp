@@ -2,8 +2,8 @@
 // Measuring a machine, so that simulate() predicts it.
 //
 // Contract: only times are measured. What is calibrated changes a result no further than by the
-// tile that is then predicted to be the fastest (options.hpp: tile). Rates are kept in a small JSON
-// file.
+// tile that is then predicted to be the fastest (CholeskyOptions::tile). Rates are kept in a small
+// JSON file.
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ namespace strata {
 /// measures how fast the host fills their bounce buffers, and page-locks memory. The other devices
 /// are taken to have the same links, and kernels that are slower by as much as their GEMMs. Throws
 /// Error{device, memory} and Error{cancelled}.
-[[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
+[[nodiscard]] Machine calibrate(const RunOptions& options, const std::vector<std::int64_t>& tiles,
                                 Element precision = Element::fp64, double seconds = 0.5);
 
 /// Measures what files in these directories can be written and read at, as factors in storage are:

@@ -5,7 +5,7 @@
 // that fit on the device and matrices that do not. On the planned path, and with a tile of the
 // caller's, the factor is bit-identical whatever the budget, the policy and the number of devices.
 // By itself a call takes the fastest tile, and may factor in core what a single GPU holds
-// (options.hpp: path, tile). T is double or float, or std::complex of one of them, for which there
+// (CholeskyOptions). T is double or float, or std::complex of one of them, for which there
 // are CPU devices alone: A is then Hermitian, and Lᵀ below is the conjugate transpose. A complex
 // matrix whose diagonal has an imaginary part is refused: Error{input} names the element.
 
@@ -16,10 +16,22 @@
 #include <optional>
 #include <string>
 
+#include "strata/cholesky_options.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
+
+/// How a positive definite matrix is factored.
+struct CholeskyOptions {
+  RunOptions run{};
+  /// Order of a tile. 0: the one with which simulate_cholesky() predicts the fastest run on these
+  /// devices, or, with CholeskyPath::planned, the one that follows from n and the kind of device
+  /// alone.
+  std::int64_t tile = 0;
+  CholeskyPath path = CholeskyPath::automatic;
+  CholeskyBlocking blocking{};  ///< on GPUs; zeros: as tuned
+};
 
 /// The numerical outcome of a factorization.
 struct [[nodiscard]] FactorInfo {
@@ -92,7 +104,7 @@ class CholeskyFactor {
   /// are now; they may be read-only. Throws Error{input} for a file that is no such factor, or
   /// damaged, Error{storage} where the tiles are not whole.
   [[nodiscard]] static CholeskyFactor open(const std::string& directory,
-                                           const Options& options = {});
+                                           const RunOptions& options = {});
   /// Whether save() wrote to `directory`.
   [[nodiscard]] static bool is_at(const std::string& directory);
   CholeskyFactor(CholeskyFactor&&) noexcept;
@@ -138,29 +150,31 @@ class CholeskyFactor {
 };
 
 /// Factors A (n × n, lower triangle). A numerical failure is in `info()`; everything else is thrown
-/// as Error. With Options::storage L rests in files, of which host memory takes what
-/// Options::host_memory_bytes says: tile by tile it is durable there, and with
+/// as Error. With RunOptions::storage L rests in files, of which host memory takes what
+/// RunOptions::host_memory_bytes says: tile by tile it is durable there, and with
 /// StorageChoice::resume what a run that did not end has left is gone on with, to the same bits.
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, const Options& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a,
+                                      const CholeskyOptions& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a,
+                                      const CholeskyOptions& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a,
-                                      const Options& options = {});
+                                      const CholeskyOptions& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a,
-                                      const Options& options = {});
+                                      const CholeskyOptions& options = {});
 
 /// The same in `precision`, fp64 or fp32, of complex numbers that of their parts, whatever A is in.
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, Element precision,
-                                      const Options& options = {});
+                                      const CholeskyOptions& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, Element precision,
-                                      const Options& options = {});
+                                      const CholeskyOptions& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a, Element precision,
-                                      const Options& options = {});
+                                      const CholeskyOptions& options = {});
 [[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a, Element precision,
-                                      const Options& options = {});
+                                      const CholeskyOptions& options = {});
 
 /// What cholesky() has left in the directories of options.storage, where they are now; they may be
 /// read-only. Throws Error{storage} unless it is a factor, and whole.
-[[nodiscard]] CholeskyFactor open_cholesky(const Options& options);
+[[nodiscard]] CholeskyFactor open_cholesky(const RunOptions& options);
 
 /// What the journal of a directory of storage, the first one, says; it may be in use; nothing: no
 /// such factor is in it. Throws Error{storage} where it cannot be read.
@@ -196,32 +210,36 @@ enum class GivenTriangles : std::uint8_t {
 /// of X that leave the range all the same are not finite, and then backward_error is NaN. The
 /// condition takes a few solves.
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                                MatrixView<double> x, const Options& options = {},
+                                MatrixView<double> x, const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const float> b,
-                                MatrixView<float> x, const Options& options = {},
+                                MatrixView<float> x, const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                                MatrixView<float> x, const Options& options = {},
+                                MatrixView<float> x, const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const double> b,
-                                MatrixView<float> x, const Options& options = {},
+                                MatrixView<float> x, const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const std::complex<double>> a,
                                 MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<double>> x, const Options& options = {},
+                                MatrixView<std::complex<double>> x,
+                                const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
                                 MatrixView<const std::complex<float>> b,
-                                MatrixView<std::complex<float>> x, const Options& options = {},
+                                MatrixView<std::complex<float>> x,
+                                const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const std::complex<double>> a,
                                 MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<float>> x, const Options& options = {},
+                                MatrixView<std::complex<float>> x,
+                                const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
                                 MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<float>> x, const Options& options = {},
+                                MatrixView<std::complex<float>> x,
+                                const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 
 /// The same with a factor in storage that is durable, of this A: nothing is factored, and what is
@@ -272,15 +290,16 @@ struct [[nodiscard]] LogDeterminant {
 /// range. What is factored is the lower triangle; with `both`, A may be Hermitian up to rounding,
 /// and the error is that of log|det A| of A as it is given.
 [[nodiscard]] LogDeterminant log_determinant(MatrixView<const double> a,
-                                             const Options& options = {},
+                                             const CholeskyOptions& options = {},
                                              GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] LogDeterminant log_determinant(MatrixView<const float> a, const Options& options = {},
+[[nodiscard]] LogDeterminant log_determinant(MatrixView<const float> a,
+                                             const CholeskyOptions& options = {},
                                              GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<double>> a,
-                                             const Options& options = {},
+                                             const CholeskyOptions& options = {},
                                              GivenTriangles given = GivenTriangles::lower);
 [[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<float>> a,
-                                             const Options& options = {},
+                                             const CholeskyOptions& options = {},
                                              GivenTriangles given = GivenTriangles::lower);
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a
@@ -288,7 +307,7 @@ struct [[nodiscard]] LogDeterminant {
 /// matrix is a covariance that is generated on the devices. Throws Error{memory} as `cholesky`
 /// would.
 [[nodiscard]] RunReport simulate_cholesky(std::int64_t n, const Machine& machine,
-                                          const Options& options = {},
+                                          const CholeskyOptions& options = {},
                                           Element precision = Element::fp64,
                                           bool generated = false);
 

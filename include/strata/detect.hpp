@@ -21,7 +21,7 @@ namespace strata {
 /// those of options.rates. Host memory, options.host_memory_bytes or half of what there is, is then
 /// a place between it and the devices; where all are CPUs, without a budget of their own, they
 /// divide it and compute there.
-void add_storage(Machine& machine, const Options& options);
+void add_storage(Machine& machine, const RunOptions& options);
 
 /// Has the driver and the libraries do for the GPUs named by `devices` what they do once in a
 /// process, before the first run on each. It takes some tenths of a second: a thread of its own may

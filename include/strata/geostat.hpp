@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "strata/cholesky.hpp"
+#include "strata/covariance_options.hpp"
 #include "strata/options.hpp"
 #include "strata/separation.hpp"
 
@@ -137,7 +138,7 @@ struct Likelihood {
   /// data.
   std::vector<double> mean_coefficients;
   RunReport run;  ///< of the factorization
-  /// With Options::mixed, unless the factorization ended in FP64.
+  /// With CovarianceOptions::mixed, unless the factorization ended in FP64.
   std::optional<LikelihoodCertificate> certificate;
   /// What rounding in FP64 does, which every likelihood has; NaN where it was not estimated.
   LikelihoodError rounding{};
@@ -152,14 +153,13 @@ struct Likelihood {
   }
 };
 
-/// The exact log-likelihood of `values` at given parameters; with Options::mixed to the accuracy
-/// that its certificate says. A covariance that is not positive
-/// definite is reported in `factor`. Throws also Error{numerical} if the points do not determine
-/// the mean (all on one line, for `linear`; a covariate that is constant, or a combination of the
-/// others).
+/// The exact log-likelihood of `values` at given parameters; with CovarianceOptions::mixed to the
+/// accuracy that its certificate says. A covariance that is not positive definite is reported in
+/// `factor`. Throws also Error{numerical} if the points do not determine the mean (all on one line,
+/// for `linear`; a covariate that is constant, or a combination of the others).
 [[nodiscard]] Likelihood log_likelihood(const Points& points, std::span<const double> values,
                                         const MaternParameters& parameters, Mean mean,
-                                        const Options& options = {});
+                                        const CovarianceOptions& options = {});
 
 /// How far the Gaussian process that a factor in several precisions stands for, N(0, L̃L̃ᵀ), is
 /// from N(0, Σ).
@@ -187,13 +187,13 @@ struct PrecisionDivergence {
 enum class DivergenceMethod : std::uint8_t {
   automatic,  ///< `exact` for up to 4096 points
   exact,      ///< from L and L̃: two n × n matrices in host memory, and 2n³/3 operations more
-  estimate,   ///< by Options::probing, at least 2 probes
+  estimate,   ///< by CovarianceOptions::probing, at least 2 probes
 };
 
-/// The divergence of Options::mixed from FP64 for the covariance of these points. Throws as
-/// log_likelihood(), also Error{misuse} if Options::mixed is not on.
+/// The divergence of CovarianceOptions::mixed from FP64 for the covariance of these points. Throws
+/// as log_likelihood(), also Error{misuse} if CovarianceOptions::mixed is not on.
 [[nodiscard]] PrecisionDivergence precision_divergence(
-    const Points& points, const MaternParameters& parameters, const Options& options,
+    const Points& points, const MaternParameters& parameters, const CovarianceOptions& options,
     DivergenceMethod method = DivergenceMethod::automatic);
 
 /// 0 < lower < upper, for interaction also 0 = lower.
@@ -255,33 +255,35 @@ struct StandardErrors {
   }
 };
 
-struct FitOptions {
+/// run.progress: what = "fit", done = evaluations so far (with the fraction of the current one),
+/// total = max_evaluations.
+struct FitOptions : CovarianceOptions {
   Mean mean = Mean::constant;
-  std::optional<double> range;       ///< hold the range at this; else it is estimated
-  std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
-  std::optional<double> nugget;      ///< hold the nugget at this (0: none); else it is estimated
-  Separation separation{};           ///< held at this, but for what `estimate` says
+  std::optional<double> range{};       ///< hold the range at this; else it is estimated
+  std::optional<double> smoothness{};  ///< hold ν at this; else it is estimated
+  std::optional<double> nugget{};      ///< hold the nugget at this (0: none); else it is estimated
+  Separation separation{};             ///< held at this, but for what `estimate` says
   /// Which parameters of the separation are estimated; their values in `separation` are ignored.
   /// With times, `separation` needs TimeParameters even if all of them are estimated.
   SeparationEstimates estimate{};
   /// Where to start; else chosen on a sample of the points. Its variance matters only if the nugget
   /// is held at a positive value, of its separation what `estimate` names.
-  std::optional<MaternParameters> start;
+  std::optional<MaternParameters> start{};
   /// Else 1/20 of the least distance between two places to 10 times the points' extent.
-  std::optional<Bounds> range_bounds;
-  std::optional<Bounds> smoothness_bounds;  ///< else 0.05 to 5, on the sphere to 1/2
+  std::optional<Bounds> range_bounds{};
+  std::optional<Bounds> smoothness_bounds{};  ///< else 0.05 to 5, on the sphere to 1/2
   /// Bounds of nugget/variance; else 0 to 10,000, and from 1e-8 if points are nearly coincident
   /// (find_nearly_coincident_points() with the smoothness that is held, or 1), from 1e-14 if the
   /// nugget is held.
-  std::optional<Bounds> noise_ratio_bounds;
+  std::optional<Bounds> noise_ratio_bounds{};
   /// Bounds of scale^(−1/(2·smoothness)), the time after which half of the covariance is left; read
   /// if the scale is estimated. Else from the times.
-  std::optional<Bounds> time_range_bounds;
-  std::optional<Bounds> time_smoothness_bounds;   ///< else 0.05 to 1
-  std::optional<Bounds> interaction_bounds;       ///< else 0 to 1, with a z coordinate to 2/3
-  std::optional<Bounds> anisotropy_ratio_bounds;  ///< else 0.02 to 1
+  std::optional<Bounds> time_range_bounds{};
+  std::optional<Bounds> time_smoothness_bounds{};   ///< else 0.05 to 1
+  std::optional<Bounds> interaction_bounds{};       ///< else 0 to 1, with a z coordinate to 2/3
+  std::optional<Bounds> anisotropy_ratio_bounds{};  ///< else 0.02 to 1
   /// On all points; else 50, and 50 more for each parameter that is estimated beside the variance.
-  std::optional<int> max_evaluations;
+  std::optional<int> max_evaluations{};
   /// Stop when the search radius, relative to each parameter, is below this, or when less than a
   /// thousandth of this is to be gained in log-likelihood for each observation.
   double relative_tolerance = 1e-6;
@@ -292,10 +294,7 @@ struct FitOptions {
   /// A file for the finished evaluations. If it is there, the fit takes them from it and goes on
   /// behind them: an interrupted fit that is run again ends with the same bits. Devices and memory
   /// may be others then. A file of other data, options or another version is Error{input}.
-  std::string journal;
-  /// progress: what = "fit", done = evaluations so far (with the fraction of the current one),
-  /// total = max_evaluations.
-  Options options;
+  std::string journal{};
 };
 
 /// One evaluation of the likelihood during a fit.
@@ -332,19 +331,19 @@ struct FitResult {
   std::vector<FitStep> path;  ///< on all points
   std::vector<FitStage> stages;
   StandardErrors standard_errors;
-  /// With Options::mixed: of the search's last evaluation. The search evaluates all points in those
-  /// precisions, but to an accuracy of 0.04/n at least, since noise hides where the maximum is;
-  /// with refined solves but without probes, and samples in FP64. `likelihood`, and with it the
-  /// variance, is evaluated in FP64 at the end, or if that has no room, it has a certificate. Where
-  /// that shows likelihoods of the search to be off by far more than its accuracy, it goes on in
-  /// FP64.
+  /// With CovarianceOptions::mixed: of the search's last evaluation. The search evaluates all
+  /// points in those precisions, but to an accuracy of 0.04/n at least, since noise hides where the
+  /// maximum is; with refined solves but without probes, and samples in FP64. `likelihood`, and
+  /// with it the variance, is evaluated in FP64 at the end, or if that has no room, it has a
+  /// certificate. Where that shows likelihoods of the search to be off by far more than its
+  /// accuracy, it goes on in FP64.
   std::optional<MixedReport> mixed;
   bool converged = false;  ///< false: stopped by max_evaluations, and the maximum is elsewhere
   std::vector<FitBound> at_bounds;
   /// How much rounding may change the log-likelihood at the estimates: what likelihood.rounding
-  /// estimates, or what was measured where that is more; with Options::mixed also by how much the
-  /// search's likelihood there differs from that in FP64. Where it is not small beside 1, nothing
-  /// here is an estimate of anything: a nugget, or a finer accuracy, helps.
+  /// estimates, or what was measured where that is more; with CovarianceOptions::mixed also by how
+  /// much the search's likelihood there differs from that in FP64. Where it is not small beside 1,
+  /// nothing here is an estimate of anything: a nugget, or a finer accuracy, helps.
   double noise = 0;
   double seconds = 0;
 };
@@ -427,7 +426,7 @@ struct Prediction {
 /// last bit for any budget, policy and number of devices, and for any chunk of at least half a tile
 /// or 1024. Throws also Error{numerical} if the model's covariance is not positive definite.
 [[nodiscard]] Prediction predict(const Model& model, const Points& targets,
-                                 const Options& options = {}, std::int64_t chunk = 0);
+                                 const CovarianceOptions& options = {}, std::int64_t chunk = 0);
 
 /// Hands over the next targets, at most `most` of them and at least one; none when there are no
 /// more.
@@ -450,16 +449,16 @@ struct StreamedPrediction {
 /// for progress alone; 0: not known. Throws as predict(), also Error{misuse} if there are none, and
 /// what the callbacks throw.
 [[nodiscard]] StreamedPrediction predict(const Model& model, const TargetSource& source,
-                                         const PredictionSink& sink, const Options& options = {},
+                                         const PredictionSink& sink,
+                                         const CovarianceOptions& options = {},
                                          std::int64_t chunk = 0, std::int64_t expected = 0);
 
-struct SimulateOptions {
+struct SimulateOptions : CovarianceOptions {
   std::int64_t realizations = 1;
   std::uint64_t seed = 1;
   /// Fields of new observations, the nugget included; else of m(p) + w(p) alone. A process that is
   /// very smooth for the distances of its points needs the nugget to be positive definite.
   bool noise = true;
-  Options options;
 };
 
 struct Simulation {
@@ -470,12 +469,12 @@ struct Simulation {
 };
 
 /// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
-/// place in the order of the points alone; with Options::mixed the covariance of y is that of the
-/// factor. `mean_coefficients` as in Likelihood: one or those of
-/// `linear`, and one more for each covariate, or none if there are no covariates. In the same tiles
-/// the fields are the same to the last bit for any budget, policy and number of devices. Throws
-/// also Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
-/// "Geostatistics", 2nd ed., 2012, section 7.
+/// place in the order of the points alone; with CovarianceOptions::mixed the covariance of y is
+/// that of the factor. `mean_coefficients` as in Likelihood: one or those of `linear`, and one more
+/// for each covariate, or none if there are no covariates. In the same tiles the fields are the
+/// same to the last bit for any budget, policy and number of devices. Throws also Error{numerical}
+/// if the covariance is not positive definite. Source: Chilès and Delfiner, "Geostatistics", 2nd
+/// ed., 2012, section 7.
 [[nodiscard]] Simulation simulate(const Points& points, const MaternParameters& parameters,
                                   std::span<const double> mean_coefficients = {},
                                   const SimulateOptions& options = {});
@@ -505,11 +504,10 @@ struct Scores {
 
 // ---- cross-validation: the covariance is held, the mean is estimated from what is kept
 
-struct CrossValidationOptions {
+struct CrossValidationOptions : CovarianceOptions {
   int folds = 10;          ///< 2 to n
   bool blocks = false;     ///< compact blocks of the plane, of about equal counts; else at random
   std::uint64_t seed = 1;  ///< of random folds
-  Options options;
 };
 
 /// What each observation is predicted to be by others: a new observation there, nugget included.
@@ -541,6 +539,6 @@ struct CrossValidation {
 /// "Cross validation of kriging in a unique neighborhood", 1983.
 [[nodiscard]] CrossValidation leave_one_out(const Points& points, std::span<const double> values,
                                             const MaternParameters& parameters, Mean mean,
-                                            const Options& options = {});
+                                            const CovarianceOptions& options = {});
 
 }  // namespace strata

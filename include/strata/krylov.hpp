@@ -147,7 +147,7 @@ struct GmresOptions {
   /// "Avoiding communication in sparse matrix computations", 2008), with the same bits. Not where
   /// these were more than half of a block's own: HaloReport says so.
   bool ghost_zones = false;
-  Options run;  ///< devices, budgets, policy, progress
+  RunOptions run{};  ///< devices, budgets, policy, progress
 };
 
 /// How the blocks of rows, one for each device or more, exchanged elements of vectors.
@@ -301,7 +301,7 @@ struct EigsOptions {
   bool reorder = true;
   bool ghost_zones = false;  ///< as of GmresOptions
   std::uint64_t seed = 1;    ///< of the vector to begin with
-  Options run;
+  RunOptions run{};
 };
 
 /// What is known behind one cycle.

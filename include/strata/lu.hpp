@@ -3,10 +3,10 @@
 //
 // Contract: A is square and never modified. One call serves matrices that fit on the device and
 // matrices that do not. Rows are exchanged for the largest element of the whole column, ties for
-// the first, as LAPACK's ?getrf does. With a panel of the caller's (Options::tile: its columns) the
-// factors have the same bits whatever the budget, the policy and the number of devices; by itself a
-// call takes the panel that is predicted to be fastest. T is double or float, or std::complex of
-// one of them, whose elements are compared by |re| + |im|.
+// the first, as LAPACK's ?getrf does. With a panel of the caller's (LuOptions::panel: its columns)
+// the factors have the same bits whatever the budget, the policy and the number of devices; by
+// itself a call takes the panel that is predicted to be fastest. T is double or float, or
+// std::complex of one of them, whose elements are compared by |re| + |im|.
 
 #include <complex>
 #include <cstdint>
@@ -50,6 +50,17 @@ struct [[nodiscard]] LuInfo {
   /// partial pivoting, hardly ever above n. Complex elements count by |re| + |im|.
   double growth = 1;
   Determinant determinant;
+};
+
+/// How a general matrix is factored.
+struct LuOptions {
+  RunOptions run{};
+  /// Columns of a panel. 0: so many as simulate_lu() predicts the fastest run with on these
+  /// devices, or, with `reproducible`, as follow from n and the kind of device alone.
+  std::int64_t panel = 0;
+  /// The same bits whatever the budget, the rates and the number of devices; only a budget that
+  /// cannot hold the blocks of a task makes the panel narrower.
+  bool reproducible = false;
 };
 
 /// P·A = L·U in column panels in host memory. Move-only.
@@ -99,10 +110,10 @@ class LuFactor {
 };
 
 /// Factors A (n × n). A numerical failure is in `info()`; everything else is thrown as Error.
-[[nodiscard]] LuFactor lu(MatrixView<const double> a, const Options& options = {});
-[[nodiscard]] LuFactor lu(MatrixView<const float> a, const Options& options = {});
-[[nodiscard]] LuFactor lu(MatrixView<const std::complex<double>> a, const Options& options = {});
-[[nodiscard]] LuFactor lu(MatrixView<const std::complex<float>> a, const Options& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const double> a, const LuOptions& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const float> a, const LuOptions& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const std::complex<double>> a, const LuOptions& options = {});
+[[nodiscard]] LuFactor lu(MatrixView<const std::complex<float>> a, const LuOptions& options = {});
 
 /// What `solve_general` hands back beside x.
 struct GeneralSolveResult {
@@ -137,31 +148,31 @@ struct GeneralSolveResult {
 /// near the ends of the range.
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
                                                MatrixView<const double> b, MatrixView<double> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const float> b,
-                                               MatrixView<float> x, const Options& options = {});
+                                               MatrixView<float> x, const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
                                                MatrixView<const double> b, MatrixView<float> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a,
                                                MatrixView<const double> b, MatrixView<float> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<double>> a,
                                                MatrixView<const std::complex<double>> b,
                                                MatrixView<std::complex<double>> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<float>> a,
                                                MatrixView<const std::complex<float>> b,
                                                MatrixView<std::complex<float>> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<double>> a,
                                                MatrixView<const std::complex<double>> b,
                                                MatrixView<std::complex<float>> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<float>> a,
                                                MatrixView<const std::complex<double>> b,
                                                MatrixView<std::complex<float>> x,
-                                               const Options& options = {});
+                                               const LuOptions& options = {});
 
 /// The same X and certificate by factors in fp32 (complex64), which take half of the memory and of
 /// the time. X is refined to the backward errors of fp64 by steps, or by GMRES with the factors as
@@ -173,11 +184,11 @@ struct GeneralSolveResult {
 [[nodiscard]] GeneralSolveResult solve_general_mixed(MatrixView<const double> a,
                                                      MatrixView<const double> b,
                                                      MatrixView<double> x,
-                                                     const Options& options = {});
+                                                     const LuOptions& options = {});
 [[nodiscard]] GeneralSolveResult solve_general_mixed(MatrixView<const std::complex<double>> a,
                                                      MatrixView<const std::complex<double>> b,
                                                      MatrixView<std::complex<double>> x,
-                                                     const Options& options = {});
+                                                     const LuOptions& options = {});
 
 /// A square matrix that is read some columns, or some rows, at a time, always alike: from a file,
 /// or made anew, as by a method of moments. T is double or std::complex<double>.
@@ -206,17 +217,16 @@ struct MatrixInFile {
 
 /// L·U of a matrix in fp64 or complex128, or of one that was narrowed to fp32 or complex64, to be
 /// kept in a file and to solve with later. Rows and columns are scaled by powers of two before they
-/// are rounded and factored, so it serves any range; solutions are in fp64. With Options::storage
-/// it rests in files, and of host memory it takes what Options::host_memory_bytes allows.
-/// Move-only.
+/// are rounded and factored, so it serves any range; solutions are in fp64. With
+/// RunOptions::storage it rests in files, and of host memory it takes what
+/// RunOptions::host_memory_bytes allows. Move-only.
 class GeneralFactor {
  public:
   /// Reads what save() wrote. Throws Error{input} for what is no such factor, or damaged;
-  /// Error{memory}. The panel is the file's, whatever options.tile. If the
-  /// directories of a factor in storage have moved, options.storage says where they are now;
-  /// Error{storage} where they are not whole.
+  /// Error{memory}. If the directories of a factor in storage have moved, options.storage says
+  /// where they are now; Error{storage} where they are not whole.
   [[nodiscard]] static GeneralFactor open(const std::string& directory,
-                                          const Options& options = {});
+                                          const RunOptions& options = {});
   /// Whether `directory` holds a factor of this kind, whole or not.
   [[nodiscard]] static bool is_at(const std::string& directory);
   GeneralFactor(GeneralFactor&&) noexcept;
@@ -275,23 +285,24 @@ class GeneralFactor {
 /// failure is in info(); everything else is thrown as Error.
 [[nodiscard]] GeneralFactor factor_general(MatrixView<const double> a,
                                            Element precision = Element::fp64,
-                                           const Options& options = {});
+                                           const LuOptions& options = {});
 [[nodiscard]] GeneralFactor factor_general(MatrixView<const std::complex<double>> a,
                                            Element precision = Element::fp64,
-                                           const Options& options = {});
+                                           const LuOptions& options = {});
 /// The same of a matrix that is never whole in memory. It is read three times: for its scales, to
 /// tell it from others, and for its factors. Where it comes by rows it is read once more for its
 /// scales, and its transpose is factored (GeneralFactor::by_rows()); where its rows or columns are
 /// far apart, up to 26 times more for its scales.
 [[nodiscard]] GeneralFactor factor_general(const MatrixSource<double>& a,
                                            Element precision = Element::fp64,
-                                           const Options& options = {});
+                                           const LuOptions& options = {});
 [[nodiscard]] GeneralFactor factor_general(const MatrixSource<std::complex<double>>& a,
                                            Element precision = Element::fp64,
-                                           const Options& options = {});
+                                           const LuOptions& options = {});
 
 /// What `lu` of order n would do on `machine`, without any data, as simulate_cholesky().
 [[nodiscard]] RunReport simulate_lu(std::int64_t n, const Machine& machine,
-                                    const Options& options = {}, Element precision = Element::fp64);
+                                    const LuOptions& options = {},
+                                    Element precision = Element::fp64);
 
 }  // namespace strata

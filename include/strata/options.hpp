@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "strata/cholesky_options.hpp"
 #include "strata/machine.hpp"
 #include "strata/mixed_precision.hpp"
 #include "strata/trace.hpp"
@@ -36,33 +35,11 @@ enum class HostPinning : std::uint8_t {
   never,
 };
 
-/// In which order points stand in the covariance matrix. It changes no likelihood but the rounding;
-/// points that are close should be close in the order where far tiles are to be small.
-enum class PointOrder : std::uint8_t {
-  none,     ///< as they are given
-  hilbert,  ///< along a Hilbert curve
-  kd,       ///< a tile is a box of points, by halving
-  coarse,   ///< first a tile of points that are far from each other, then the others as by kd
-};
-
-/// How sums of products of doubles are formed in double-double, over the rows of tall matrices.
-/// Both are as exact as that format; their last bits differ.
-enum class WideSums : std::uint8_t {
-  automatic,   ///< on GPUs alone, of 20 columns or more: digits; else extraction
-  extraction,  ///< by floating-point operations, with the same bits on CPUs and GPUs
-  digits,      ///< by integers, on the tensor cores of GPUs; many times slower on CPUs, same bits
-};
-
-/// How it is estimated what lower precisions leave unsaid of a log-determinant.
-struct Probing {
-  int probes = 32;  ///< random vectors, at least 2; 0: it is not
-  std::uint64_t seed = 1;
-};
-
 class FileSystem;  // private to the library
 
 /// Files in which a factor rests that host memory need not hold. With them
-/// Options::host_memory_bytes is what host memory takes of it at a time, 0: half of what is free.
+/// RunOptions::host_memory_bytes is what host memory takes of it at a time, 0: half of what is
+/// free.
 struct StorageChoice {
   /// On as many disks as possible; made where they do not exist. Empty: it rests in host memory.
   std::vector<std::string> directories{};
@@ -75,7 +52,8 @@ struct StorageChoice {
   [[nodiscard]] bool used() const noexcept { return !directories.empty(); }
 };
 
-struct Options {
+/// What concerns a run, whatever is computed: every method's options have it as their member `run`.
+struct RunOptions {
   /// "auto", "host", "host:2", "cuda:0,1"; parts joined by "+": "cuda:0+host:1".
   std::string devices = "auto";
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
@@ -83,24 +61,12 @@ struct Options {
   std::int64_t host_memory_bytes = 0;
   /// Where a factor rests that host memory does not hold, by factor_general() and cholesky(). Files
   /// of a covariance's factor are temporary, and there are none where host memory holds it.
-  StorageChoice storage;
-  /// Order of a tile. 0: the one with which simulate() predicts the fastest run on these devices,
-  /// or, with CholeskyPath::planned, the one that follows from n and the kind of device alone.
-  std::int64_t tile = 0;
+  StorageChoice storage{};
   Policy policy = Policy::opt;
-  CholeskyPath path = CholeskyPath::automatic;
-  /// Covariances that are generated: tiles and products in fewer bits than FP64.
-  MixedPrecision mixed;
-  /// Order of the points of a covariance, by their coordinates in space. Absent: as given; with
-  /// `mixed` kd, or coarse where one covariance is evaluated and that is predicted to be faster.
-  std::optional<PointOrder> order;
-  Probing probing;                                    ///< of log-likelihoods, with `mixed`
-  CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned
   HostPinning host_pinning = HostPinning::automatic;  ///< for GPUs
-  WideSums wide_sums = WideSums::automatic;           ///< of QR and least squares
   int compute_queues = 0;                             ///< a device; 0: as predicted to be fastest
-  std::optional<Machine> rates;                       ///< calibrated rates for prediction
-  ProgressCallback progress;
+  std::optional<Machine> rates{};                     ///< calibrated rates for prediction
+  ProgressCallback progress{};
 };
 
 /// The traffic a plan promises, beside the least that any schedule could move.
@@ -166,7 +132,7 @@ struct RunReport {
   std::string storage;
   Traffic traffic;
   PlannedTraffic planned_traffic;
-  std::optional<MixedReport> mixed;  ///< of a factorization with Options::mixed
+  std::optional<MixedReport> mixed;  ///< of a factorization with CovarianceOptions::mixed
   Trace trace;
 };
 

@@ -10,7 +10,7 @@
 //
 // The result has the same bits for any number of devices, any budget and policy, in core or
 // streamed, and from run to run: the order of every sum follows from m and n. With fewer than 20
-// columns it has the same on CPUs and GPUs, with more where Options::wide_sums is not automatic.
+// columns it has the same on CPUs and GPUs, with more where QrOptions::wide_sums is not automatic.
 
 #include <cstdint>
 #include <limits>
@@ -66,6 +66,14 @@ enum class QrMethod : std::uint8_t {
 [[nodiscard]] QrMethod parse_qr_method(const std::string& name);
 [[nodiscard]] const std::vector<QrMethod>& qr_methods();
 
+/// How sums of products of doubles are formed in double-double, over the rows of tall matrices.
+/// Both are as exact as that format; their last bits differ.
+enum class WideSums : std::uint8_t {
+  automatic,   ///< on GPUs alone, of 20 columns or more: digits; else extraction
+  extraction,  ///< by floating-point operations, with the same bits on CPUs and GPUs
+  digits,      ///< by integers, on the tensor cores of GPUs; many times slower on CPUs, same bits
+};
+
 /// What becomes of columns that depend on those before them.
 enum class DependentColumns : std::uint8_t {
   drop,  ///< Q has `rank` columns, the rest of V is zeros; R has `rank` rows, the rest zeros
@@ -85,7 +93,8 @@ struct QrOptions {
   /// 0.1.
   double rank_tolerance = 0;
   std::uint32_t seed = 0;  ///< of random sketches, below 2^28
-  Options run;             ///< devices, budgets, policy, progress
+  WideSums wide_sums = WideSums::automatic;
+  RunOptions run{};  ///< devices, budgets, policy, progress
 };
 
 /// One factor that was taken off V.
@@ -304,6 +313,11 @@ struct LeastSquaresInfo {
   RunReport report;
 };
 
+struct LeastSquaresOptions {
+  WideSums wide_sums = WideSums::automatic;
+  RunOptions run{};  ///< devices, budgets, policy, progress
+};
+
 /// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of [A
 /// b] in double-double. A and b are read once (once more where a column is zeros or the residual is
 /// near rounding, twice more where squares could overflow or underflow) and not written. Where that
@@ -311,8 +325,8 @@ struct LeastSquaresInfo {
 /// of a copy of A which becomes Q; so are more than kQrColumnsMax columns of [A b]. Throws as qr();
 /// m >= n.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
-                               MatrixView<double> x, const Options& options = {});
+                               MatrixView<double> x, const LeastSquaresOptions& options = {});
 LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,
-                               MatrixView<double> x, const Options& options = {});
+                               MatrixView<double> x, const LeastSquaresOptions& options = {});
 
 }  // namespace strata

@@ -23,6 +23,7 @@
 
 #include "strata/cholesky.hpp"
 #include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {
@@ -39,13 +40,13 @@ struct LevelBatches {
 };
 
 struct SparseCholeskyOptions {
-  /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
+  /// Devices, their budgets, rates and progress. Where one GPU holds L
   /// and all updates, or several do between them, L stays there until it is asked for. Where GPUs
   /// and CPUs are named ("cuda:0+host:1"), those of one kind factor unless a plan for all of them
   /// is predicted to end sooner. That follows from the pattern, the rates and the memory of the
   /// devices: the backend, and with it the bits, may change from machine to machine. With names of
   /// one kind they do not.
-  Options run;
+  RunOptions run{};
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
   /// Precision of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make

@@ -4,6 +4,7 @@
 #include "strata/calibrate.hpp"
 #include "strata/cholesky.hpp"
 #include "strata/cholesky_options.hpp"
+#include "strata/covariance_options.hpp"
 #include "strata/detect.hpp"
 #include "strata/device_cholesky.hpp"
 #include "strata/element.hpp"

@@ -3,7 +3,7 @@
 // algorithm to stripe algorithm", 2013), beside lu() and factor_general().
 //
 // Contract: stripes of rows are eliminated one after another, B carried along; rows of L and U are
-// written over those of A, in files where Options::storage says so. Pivots are searched within
+// written over those of A, in files where RunOptions::storage says so. Pivots are searched within
 // substripes, or not at all, so the factors may be bad where partial pivoting has good ones: growth
 // and residual are measured, X is refined by GMRES with these factors, and where that does not do,
 // X is refused. With the same stripes and substripes X has the same bits whatever the order, the
@@ -34,13 +34,14 @@ struct StripeOptions {
   std::int64_t substripe = 200;
   StripeOrder order = StripeOrder::zigzag;
   std::int64_t meta = 2;  ///< stripes of a meta-stripe, with meta_zigzag
-  /// The published one is Policy::idle; Options::policy is not read.
+  /// The published one is Policy::idle; run.policy is not read.
   Policy policy = Policy::idle;
   /// false: X is what the factors give, B carried along. Its backward errors are measured, and it
   /// is refused for pivots alone; no more of the certificate is found.
   bool refines = true;
   /// Gaussian elimination as published: L is dropped while it is made, and nothing is refined.
   bool gauss = false;
+  RunOptions run{};  ///< devices, CPUs alone; budgets, storage, progress
 };
 
 /// "basic", "zigzag", "meta-zigzag:2"; and back into `order` and `meta`, throwing Error{misuse}.
@@ -66,26 +67,22 @@ struct StripeSolveResult : GeneralSolveResult {
 /// Error{memory} where the stripes do not fit.
 [[nodiscard]] StripeSolveResult solve_by_stripes(MatrixView<const double> a,
                                                  MatrixView<const double> b, MatrixView<double> x,
-                                                 const StripeOptions& stripes,
-                                                 const Options& options = {});
+                                                 const StripeOptions& stripes);
 [[nodiscard]] StripeSolveResult solve_by_stripes(MatrixView<const std::complex<double>> a,
                                                  MatrixView<const std::complex<double>> b,
                                                  MatrixView<std::complex<double>> x,
-                                                 const StripeOptions& stripes,
-                                                 const Options& options = {});
+                                                 const StripeOptions& stripes);
 [[nodiscard]] StripeSolveResult solve_by_stripes(const MatrixSource<double>& a,
                                                  MatrixView<const double> b, MatrixView<double> x,
-                                                 const StripeOptions& stripes,
-                                                 const Options& options = {});
+                                                 const StripeOptions& stripes);
 [[nodiscard]] StripeSolveResult solve_by_stripes(const MatrixSource<std::complex<double>>& a,
                                                  MatrixView<const std::complex<double>> b,
                                                  MatrixView<std::complex<double>> x,
-                                                 const StripeOptions& stripes,
-                                                 const Options& options = {});
+                                                 const StripeOptions& stripes);
 
 /// What the factorization would do on `machine`, without any data, with `rhs` columns of B.
 [[nodiscard]] RunReport simulate_stripes(std::int64_t n, const Machine& machine,
-                                         const StripeOptions& stripes, const Options& options = {},
+                                         const StripeOptions& stripes,
                                          Element precision = Element::fp64, std::int64_t rhs = 1);
 
 }  // namespace strata

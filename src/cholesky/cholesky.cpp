@@ -55,7 +55,7 @@ void require_real_diagonal(MatrixView<const T> a) {
 
 /// On a machine with GPUs `auto` is the CPU for complex numbers: GPUs have no kernels for them.
 template <class T>
-Options options_for(Options options) {
+RunOptions options_for(RunOptions options) {
   if (is_complex_v<T> && (options.devices.empty() || options.devices == "auto"))
     options.devices = "host";
   return options;
@@ -121,7 +121,8 @@ std::uint64_t hash_of_lower(MatrixView<const A> a) {
 }
 
 template <class T, class A>
-CholeskyFactor factor_lower(MatrixView<const A> a, const Options& asked, StoredUntil until) {
+CholeskyFactor factor_lower(MatrixView<const A> a, const CholeskyOptions& asked,
+                            StoredUntil until) {
   require(a.rows == a.cols, ErrorKind::misuse, "cholesky", "a {} by {} matrix is not square",
           a.rows, a.cols);
   require(a.rows >= 0 && a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, "cholesky",
@@ -132,15 +133,16 @@ CholeskyFactor factor_lower(MatrixView<const A> a, const Options& asked, StoredU
   CholeskyProblem problem;
   problem.n = a.rows;
   problem.precision = element_of<T>;
-  const bool durable = asked.storage.used() && until == StoredUntil::removed;
-  const Options options =
-      options_for<T>(durable ? asked : within_host_memory(asked, problem.n, problem.precision));
+  const bool durable = asked.run.storage.used() && until == StoredUntil::removed;
+  CholeskyOptions options = asked;
+  options.run = options_for<T>(
+      durable ? asked.run : within_host_memory(asked.run, problem.n, problem.precision));
   const StoredMatrix matrix{durable ? hash_of_lower<T>(a) : 0,
                             exponent_out_of_range(largest_diagonal(a), element_of<T>)};
   auto state = std::make_unique<CholeskyFactor::State>(
       CholeskyFactor::State{.tiles = TileFactor(problem, options, matrix),
                             .matrix = matrix,
-                            .directories = options.storage.directories});
+                            .directories = options.run.storage.directories});
   (void)state->tiles.factor_stored(source_of_lower<T>(a, matrix.exponent));
   state->note_info();
   return CholeskyFactor(std::move(state));
@@ -183,22 +185,22 @@ void CholeskyFactor::copy_lower(MatrixView<float> out) const { copy_as_given(*st
 void CholeskyFactor::copy_lower(MatrixView<Complex128> out) const { copy_as_given(*state_, out); }
 void CholeskyFactor::copy_lower(MatrixView<Complex64> out) const { copy_as_given(*state_, out); }
 
-CholeskyFactor cholesky(MatrixView<const double> a, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const double> a, const CholeskyOptions& options) {
   return factor_lower<double>(a, options, StoredUntil::removed);
 }
-CholeskyFactor cholesky(MatrixView<const float> a, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const float> a, const CholeskyOptions& options) {
   return factor_lower<float>(a, options, StoredUntil::removed);
 }
-CholeskyFactor cholesky(MatrixView<const Complex128> a, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const Complex128> a, const CholeskyOptions& options) {
   return factor_lower<Complex128>(a, options, StoredUntil::removed);
 }
-CholeskyFactor cholesky(MatrixView<const Complex64> a, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const Complex64> a, const CholeskyOptions& options) {
   return factor_lower<Complex64>(a, options, StoredUntil::removed);
 }
 namespace {
 
 template <class A>
-CholeskyFactor factor_in(MatrixView<const A> a, Element precision, const Options& options) {
+CholeskyFactor factor_in(MatrixView<const A> a, Element precision, const CholeskyOptions& options) {
   const Element parts = element_of_parts(precision);
   require(parts == Element::fp64 || parts == Element::fp32, ErrorKind::misuse, "cholesky",
           "a factor cannot be in {}", to_string(precision));
@@ -208,20 +210,24 @@ CholeskyFactor factor_in(MatrixView<const A> a, Element precision, const Options
 
 }  // namespace
 
-CholeskyFactor cholesky(MatrixView<const double> a, Element precision, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const double> a, Element precision,
+                        const CholeskyOptions& options) {
   return factor_in(a, precision, options);
 }
-CholeskyFactor cholesky(MatrixView<const float> a, Element precision, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const float> a, Element precision,
+                        const CholeskyOptions& options) {
   return factor_in(a, precision, options);
 }
-CholeskyFactor cholesky(MatrixView<const Complex128> a, Element precision, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const Complex128> a, Element precision,
+                        const CholeskyOptions& options) {
   return factor_in(a, precision, options);
 }
-CholeskyFactor cholesky(MatrixView<const Complex64> a, Element precision, const Options& options) {
+CholeskyFactor cholesky(MatrixView<const Complex64> a, Element precision,
+                        const CholeskyOptions& options) {
   return factor_in(a, precision, options);
 }
 
-RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const Options& options,
+RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const CholeskyOptions& options,
                             Element precision, bool generated) {
   require(n >= 0, ErrorKind::misuse, "cholesky", "a matrix cannot be of order {}", n);
   require(!generated || !is_complex(precision), ErrorKind::misuse, "cholesky",
@@ -233,7 +239,7 @@ RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const Option
   problem.formats.in_storage = machine.storage.has_value();
   problem.durable = problem.formats.in_storage && !generated;
   PlannedRun planned = plan_path(problem, machine, options);
-  if (!problem.formats.in_storage) check_host_memory(planned, options, "cholesky");
+  if (!problem.formats.in_storage) check_host_memory(planned, options.run, "cholesky");
   return make_simulated_report(std::move(planned));
 }
 

@@ -45,9 +45,11 @@ RunReport multiplied(TileFactor& factor, Sweep sweep, MatrixView<double> b) {
 }  // namespace
 
 struct CovarianceSolver::State {
-  State(MatrixView<const double> p, const Options& given, std::shared_ptr<const Scout> scout)
-      : points(packed(p)), dimensions(p.cols), n(p.rows), progress(given.progress) {
-    const Options options = within_host_memory(given, n, Element::fp64);
+  State(MatrixView<const double> p, const CovarianceOptions& given,
+        std::shared_ptr<const Scout> scout)
+      : points(packed(p)), dimensions(p.cols), n(p.rows), progress(given.run.progress) {
+    CovarianceOptions options = given;
+    options.run = within_host_memory(given.run, n, Element::fp64);
     const CholeskyProblem problem = problem_of(p);
     if (options.mixed.on()) {
       mixed.emplace(MatrixView<const double>{points.data(), p.rows, p.cols,
@@ -71,7 +73,8 @@ struct CovarianceSolver::State {
   bool has_parameters = false;
 };
 
-CovarianceSolver::CovarianceSolver(MatrixView<const double> points, const Options& options,
+CovarianceSolver::CovarianceSolver(MatrixView<const double> points,
+                                   const CovarianceOptions& options,
                                    std::shared_ptr<const Scout> scout)
     : state_(std::make_unique<State>(points, options, std::move(scout))) {}
 CovarianceSolver::~CovarianceSolver() = default;

@@ -11,6 +11,7 @@
 
 #include "kernels/covariance/covariance.hpp"
 #include "strata/cholesky.hpp"
+#include "strata/covariance_options.hpp"
 
 namespace strata {
 
@@ -22,7 +23,7 @@ class CovarianceSolver {
  public:
   /// `points`: n × d coordinates (d >= 1), copied. `scout`: as MixedFactor takes it. Throws
   /// Error{memory, device} if the problem cannot be planned.
-  CovarianceSolver(MatrixView<const double> points, const Options& options,
+  CovarianceSolver(MatrixView<const double> points, const CovarianceOptions& options,
                    std::shared_ptr<const Scout> scout = nullptr);
   ~CovarianceSolver();
   CovarianceSolver(const CovarianceSolver&) = delete;

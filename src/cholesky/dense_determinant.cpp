@@ -59,7 +59,8 @@ double determinant_error(MatrixView<const A> near, double inverse_norm, double l
 namespace {
 
 template <class T>
-LogDeterminant determinant_of(MatrixView<const T> a, const Options& options, GivenTriangles given) {
+LogDeterminant determinant_of(MatrixView<const T> a, const CholeskyOptions& options,
+                              GivenTriangles given) {
   const auto start = std::chrono::steady_clock::now();
   CholeskyFactor factor = factor_lower<T>(a, options, StoredUntil::released);
   const SolveResult known = certify_factor(factor, a, given);
@@ -91,20 +92,20 @@ template double determinant_error<Complex64>(MatrixView<const Complex128>, doubl
 template double determinant_error<Complex64>(MatrixView<const Complex64>, double, double, double,
                                              int);
 
-LogDeterminant log_determinant(MatrixView<const double> a, const Options& options,
+LogDeterminant log_determinant(MatrixView<const double> a, const CholeskyOptions& options,
                                GivenTriangles given) {
   return determinant_of(a, options, given);
 }
-LogDeterminant log_determinant(MatrixView<const float> a, const Options& options,
+LogDeterminant log_determinant(MatrixView<const float> a, const CholeskyOptions& options,
                                GivenTriangles given) {
   return determinant_of(a, options, given);
 }
-LogDeterminant log_determinant(MatrixView<const std::complex<double>> a, const Options& options,
-                               GivenTriangles given) {
+LogDeterminant log_determinant(MatrixView<const std::complex<double>> a,
+                               const CholeskyOptions& options, GivenTriangles given) {
   return determinant_of(a, options, given);
 }
-LogDeterminant log_determinant(MatrixView<const std::complex<float>> a, const Options& options,
-                               GivenTriangles given) {
+LogDeterminant log_determinant(MatrixView<const std::complex<float>> a,
+                               const CholeskyOptions& options, GivenTriangles given) {
   return determinant_of(a, options, given);
 }
 

@@ -42,7 +42,7 @@ enum class StoredUntil : std::uint8_t {
 
 /// Factors the lower triangle of A, which need not outlive the call.
 template <class T, class A>
-[[nodiscard]] CholeskyFactor factor_lower(MatrixView<const A> a, const Options& options,
+[[nodiscard]] CholeskyFactor factor_lower(MatrixView<const A> a, const CholeskyOptions& options,
                                           StoredUntil until);
 
 /// What tells A, factored in T, from other matrices; never 0.

@@ -39,24 +39,24 @@ std::int64_t pilot_points(std::int64_t tile) {
 
 /// Kernels in few bits are short: on a GPU it takes more queues than in FP64 to keep it busy (an
 /// H200 factored 102,400 weakly correlated points in 0.39 s with four, in 0.59 s with two).
-Options with_queues(Options options) {
+CovarianceOptions with_queues(CovarianceOptions options) {
   constexpr int kQueues = 4;
-  const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
+  const std::vector<DeviceChoice> choices = choose_all_devices(options.run.devices);
   const bool gpus = std::all_of(choices.begin(), choices.end(), [&](const DeviceChoice& choice) {
-    return backend_named(choice.backend, options.devices).kind() == DeviceKind::gpu;
+    return backend_named(choice.backend, options.run.devices).kind() == DeviceKind::gpu;
   });
-  if (options.compute_queues == 0 && gpus) options.compute_queues = kQueues;
+  if (options.run.compute_queues == 0 && gpus) options.run.compute_queues = kQueues;
   return options;
 }
 
 }  // namespace
 
-MixedFactor::MixedFactor(MatrixView<const double> points, const Options& options,
+MixedFactor::MixedFactor(MatrixView<const double> points, const CovarianceOptions& options,
                          std::shared_ptr<const Scout> scout)
     : points_(points),
       options_(with_queues(options)),
       scout_(std::move(scout)),
-      devices_(std::make_shared<DeviceSet>(options_)) {
+      devices_(std::make_shared<DeviceSet>(options_.run, options_.path)) {
   check_mixed_precision(options.mixed);
   problem_.n = points.rows;
   problem_.point_dimensions = points.cols;
@@ -189,9 +189,9 @@ void MixedFactor::factor_with(const MixedPrecision& asked, const TileNorms& norm
   if (!factor_ || before.map == nullptr || !before.map->same_as(*map)) {
     CholeskyProblem problem = problem_;
     problem.formats = formats;
-    Options options = options_;
+    CovarianceOptions options = options_;
     // No page of its home is written then.
-    if (factor_stays(problem, devices_->machine())) options.host_pinning = HostPinning::never;
+    if (factor_stays(problem, devices_->machine())) options.run.host_pinning = HostPinning::never;
     if (factor_) factor_->let_go();
     factor_.reset();
     factor_.emplace(problem, options, devices_);
@@ -210,7 +210,7 @@ void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const s
     CholeskyProblem problem = problem_;
     problem.formats = {};
     if (factor_) factor_->let_go();
-    Options options = options_;
+    CovarianceOptions options = options_;
     options.tile = problem_.tile;
     factor_.reset();
     factor_.emplace(problem, options, devices_);

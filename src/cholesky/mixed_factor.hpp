@@ -19,6 +19,7 @@
 
 #include "cholesky/pilot.hpp"
 #include "cholesky/tile_factor.hpp"
+#include "strata/covariance_options.hpp"
 
 namespace strata {
 
@@ -27,7 +28,7 @@ class MixedFactor {
   /// `points`: n × d, alive as long as this. `scout`: one of these points that was flown already;
   /// null: none. Throws as plan_path, and Error{misuse} for options that check_mixed_precision
   /// refuses.
-  MixedFactor(MatrixView<const double> points, const Options& options,
+  MixedFactor(MatrixView<const double> points, const CovarianceOptions& options,
               std::shared_ptr<const Scout> scout = nullptr);
 
   /// Factors the covariance of the points.
@@ -59,7 +60,7 @@ class MixedFactor {
   void describe(const PrecisionMap* map);
 
   MatrixView<const double> points_;
-  Options options_;
+  CovarianceOptions options_;
   std::shared_ptr<const Scout> scout_;  ///< the last
   std::shared_ptr<DeviceSet> devices_;
   CholeskyProblem problem_;

@@ -128,10 +128,11 @@ bool worth_deciding(std::int64_t n, DeviceKind kind) {
   return order * order * order / 3 >= (kind == DeviceKind::gpu ? kFlopsOfGpu : kFlopsOfCore);
 }
 
-DeviceModel deciding_device(const Options& options) {
-  DeviceModel device = detect_machine(options.devices, options.device_memory_bytes).devices.front();
-  if (options.path == CholeskyPath::planned || !options.rates) return device;
-  if (const DeviceModel* measured = measured_model(*options.rates, device)) {
+DeviceModel deciding_device(const CholeskyOptions& options) {
+  DeviceModel device =
+      detect_machine(options.run.devices, options.run.device_memory_bytes).devices.front();
+  if (options.path == CholeskyPath::planned || !options.run.rates) return device;
+  if (const DeviceModel* measured = measured_model(*options.run.rates, device)) {
     device.flops_per_second = measured->flops_per_second;
     device.kernels = measured->kernels;
   }

@@ -7,8 +7,8 @@
 // of a factor. Transfers and what is O(n²) are left out.
 
 #include "cholesky/pilot.hpp"
+#include "strata/cholesky.hpp"
 #include "strata/machine.hpp"
-#include "strata/options.hpp"
 
 namespace strata {
 
@@ -29,7 +29,7 @@ struct MixedForecast {
 
 /// The device by whose rates it is decided: the first of the options', with their rates unless the
 /// run is to be reproducible.
-[[nodiscard]] DeviceModel deciding_device(const Options& options);
+[[nodiscard]] DeviceModel deciding_device(const CholeskyOptions& options);
 
 /// What a map made of these norms takes on `device`, and what its probe will find: `single` as in
 /// TileFormats.

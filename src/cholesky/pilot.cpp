@@ -123,7 +123,8 @@ TileNorms norms_of_matrix(MatrixView<const double> points, std::int64_t tile,
 
 /// A factor of the covariance of these rows.
 TileFactor factor_of_rows(const std::vector<double>& points, std::int64_t dimensions,
-                          std::int64_t tile, Options run, std::shared_ptr<DeviceSet> devices) {
+                          std::int64_t tile, CholeskyOptions options,
+                          std::shared_ptr<DeviceSet> devices) {
   CholeskyProblem problem;
   problem.tile = tile;
   problem.devices = devices->count();
@@ -132,11 +133,10 @@ TileFactor factor_of_rows(const std::vector<double>& points, std::int64_t dimens
   // No tile of it has to come home: norms are told where it lies.
   problem.formats.kept = true;
   problem.formats.kept = factor_stays(problem, devices->machine());
-  run.mixed = {};
-  run.path = CholeskyPath::automatic;
-  run.tile = tile;
-  run.host_pinning = HostPinning::never;
-  return TileFactor(problem, run, std::move(devices));
+  options.path = CholeskyPath::automatic;
+  options.tile = tile;
+  options.run.host_pinning = HostPinning::never;
+  return TileFactor(problem, options, std::move(devices));
 }
 
 /// Rows `first` … `last` − 1 of `columns`, one after the other in memory.
@@ -195,7 +195,7 @@ void scout_factor(TileFactor& factor, const std::vector<std::int64_t>& first, st
 }  // namespace
 
 Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t per_tile,
-                const CovarianceParameters& parameters, const Options& options,
+                const CovarianceParameters& parameters, const CholeskyOptions& options,
                 std::shared_ptr<DeviceSet> devices) {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = points.rows;
@@ -242,11 +242,11 @@ Scout fly_scout(MatrixView<const double> points, std::int64_t tile,
   scout.norms = norms_of_matrix(points, tile, parameters);
   const std::vector<std::int64_t> rows = chosen_rows(n, tile, kPoints, kPointsOfFirst);
   const std::vector<double> some = coordinates_of(points, rows);
-  Options on_host;
-  on_host.devices = "host";
-  on_host.device_memory_bytes = std::int64_t{1} << 28;
+  CholeskyOptions on_host;
+  on_host.run.devices = "host";
+  on_host.run.device_memory_bytes = std::int64_t{1} << 28;
   TileFactor factor = factor_of_rows(some, points.cols, std::min(kTile, std::ssize(rows)), on_host,
-                                     std::make_shared<DeviceSet>(on_host));
+                                     std::make_shared<DeviceSet>(on_host.run));
   scout.factor = factor.factor_covariance(some.data(), parameters);
   if (scout.factor.ok) {
     scout_factor(factor, first_of_tiles(rows, tile), n, scout.norms);

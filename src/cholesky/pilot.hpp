@@ -38,6 +38,6 @@ struct Scout : Pilot {
 /// FP64 on the devices. `points`: n × d, in tiles of `tile` rows.
 [[nodiscard]] Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile,
                               std::int64_t per_tile, const CovarianceParameters& parameters,
-                              const Options& options, std::shared_ptr<DeviceSet> devices);
+                              const CholeskyOptions& options, std::shared_ptr<DeviceSet> devices);
 
 }  // namespace strata

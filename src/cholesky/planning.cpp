@@ -42,7 +42,8 @@ std::int64_t efficient_tile(std::int64_t n, const Machine& machine, std::int64_t
 
 /// Whether a call that leaves the path open takes the in-core one. A column of right-hand sides for
 /// each 32 of the matrix has to fit beside it, so that the solves that follow run well.
-bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const Options& options) {
+bool takes_in_core(const CholeskyProblem& problem, const Machine& machine,
+                   const CholeskyOptions& options) {
   require(!problem.formats.in_storage || options.path != CholeskyPath::in_core, ErrorKind::misuse,
           "options", "a factor in storage is not made in core");
   if (problem.formats.in_storage) return false;
@@ -54,13 +55,14 @@ bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const
 }
 
 /// Before anything is there.
-HomeModel homes_by_options(const CholeskyProblem& problem, const Options& options) {
+HomeModel homes_by_options(const CholeskyProblem& problem, const CholeskyOptions& options) {
   return homes_beside(
-      {.pinning = options.host_pinning, .from_source = problem.point_dimensions == 0});
+      {.pinning = options.run.host_pinning, .from_source = problem.point_dimensions == 0});
 }
 
 /// The matrix as one tile on one device. Throws Error{memory} if it does not fit.
-PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const Options& options) {
+PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine,
+                        const CholeskyOptions& options) {
   require(options.tile == 0, ErrorKind::misuse, "options",
           "a tile of order {} cannot be asked for in core, where the matrix is one tile",
           options.tile);
@@ -74,7 +76,7 @@ PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const 
           problem.n, problem.n * problem.n * bytes_of(problem.precision), format_bytes(needed),
           needed, format_bytes(there));
   PlannedRun planned =
-      plan_cholesky(problem, machine, options.policy, homes_by_options(problem, options));
+      plan_cholesky(problem, machine, options.run.policy, homes_by_options(problem, options));
   planned.in_core = true;
   return planned;
 }
@@ -164,9 +166,10 @@ std::int64_t reproducible_tile(const CholeskyProblem& problem, const Machine& ma
   return smaller.tile;
 }
 
-std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions, const Options& options) {
+std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions, const CholeskyOptions& options) {
   if (options.tile > 0) return options.tile;
-  return mixed_tile(n, dimensions, detect_machine(options.devices, options.device_memory_bytes));
+  return mixed_tile(n, dimensions,
+                    detect_machine(options.run.devices, options.run.device_memory_bytes));
 }
 
 std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions, const Machine& machine) {
@@ -207,7 +210,8 @@ HomeModel homes_beside(const FamilyHome& tiles, int families) {
   return homes;
 }
 
-PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
+PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
+                     const CholeskyOptions& options) {
   check_blocking(options.blocking);
   require(options.tile >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}",
           options.tile);
@@ -228,23 +232,23 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   check_device_memory(needs, problem.n, problem.tile, machine);
   // As far as it is known before there is a plan; of a free tile the search thinks.
   if (!free_tile && !problem.formats.in_storage)
-    check_host_memory(needs, problem.n, problem.tile, 0, machine, options, "cholesky", "",
+    check_host_memory(needs, problem.n, problem.tile, 0, machine, options.run, "cholesky", "",
                       kOtherwise);
   Machine bounded = machine;
-  if (options.host_memory_bytes > 0) bounded.host_memory_bytes = options.host_memory_bytes;
+  if (options.run.host_memory_bytes > 0) bounded.host_memory_bytes = options.run.host_memory_bytes;
   const std::int64_t sizes = sizes_measured(machine.devices[0], gemm, problem.precision);
   SearchOptions search;
-  search.policy = options.policy;
+  search.policy = options.run.policy;
   // Rates of one size say nothing about another. Without any, all sizes are said to be alike.
   search.tile_is_free = free_tile && (machine.devices[0].kernels.empty() || sizes >= 2);
-  search.queues_are_free = options.compute_queues == 0 && sizes >= 1;
+  search.queues_are_free = options.run.compute_queues == 0 && sizes >= 1;
   PlannedRun planned =
       plan_candidates(problem, bounded, search, homes_by_options(problem, options));
   planned.seconds = seconds_since(start);
   return planned;
 }
 
-Options within_host_memory(Options options, std::int64_t n, Element element) {
+RunOptions within_host_memory(RunOptions options, std::int64_t n, Element element) {
   if (!options.storage.used()) return options;
   constexpr std::int64_t kTile = 2048;
   const std::int64_t bytes = n * (n + std::min(n, kTile)) / 2 * bytes_of(element);

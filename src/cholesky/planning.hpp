@@ -12,7 +12,7 @@
 #include "cholesky/triangular_solve.hpp"
 #include "cholesky/whitened_sums.hpp"
 #include "session/planned_run.hpp"
-#include "strata/options.hpp"
+#include "strata/cholesky.hpp"
 
 namespace strata {
 
@@ -33,14 +33,14 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// A stored matrix is taken to come from a source, into a home that is page-locked as the options
 /// say.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
-                                   const Options& options);
+                                   const CholeskyOptions& options);
 
 /// Without storage where host memory holds a factor in `element`, by whatever tiles.
-[[nodiscard]] Options within_host_memory(Options options, std::int64_t n, Element element);
+[[nodiscard]] RunOptions within_host_memory(RunOptions options, std::int64_t n, Element element);
 
 /// What a refusal for host memory says that would help otherwise.
 inline constexpr std::string_view kOtherwise =
-    "; or files hold what it does not: --storage DIR (Options::storage)";
+    "; or files hold what it does not: --storage DIR (RunOptions::storage)";
 
 /// The order of tiles by a rule of thumb, where the search begins: the size at which the device's
 /// kernels are efficient, smaller for small matrices so that all queues have work, halved until a
@@ -56,7 +56,7 @@ inline constexpr std::string_view kOtherwise =
 /// The order of the tiles of a mixed factor of n points: options.tile, or reproducible_tile() for
 /// the devices of the options.
 [[nodiscard]] std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions,
-                                      const Options& options);
+                                      const CholeskyOptions& options);
 /// The same of a machine, where no tile is asked for.
 [[nodiscard]] std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions,
                                       const Machine& machine);

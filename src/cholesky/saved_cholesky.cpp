@@ -23,19 +23,19 @@ std::string file_in(const std::string& directory) { return directory + "/factor"
 
 }  // namespace
 
-CholeskyFactor open_cholesky(const Options& options) {
+CholeskyFactor open_cholesky(const RunOptions& options) {
   require(options.storage.used(), ErrorKind::misuse, "cholesky",
-          "a factor is opened in the directories of Options::storage");
+          "a factor is opened in the directories of RunOptions::storage");
   const StoredTiles::Found found = StoredTiles::at(options.storage);
   require(found.problem.tile > 0, ErrorKind::storage, "cholesky", "{}: there is no factor in it",
           options.storage.directories[0]);
-  Options opened = options;
+  RunOptions opened = options;
   // GPUs have no kernels for complex numbers.
   const bool automatic = options.devices.empty() || options.devices == "auto";
   if (is_complex(found.problem.precision) && automatic) opened.devices = "host";
   opened.storage.resume = opened.storage.to_read = true;
   auto state = std::make_unique<CholeskyFactor::State>(
-      CholeskyFactor::State{.tiles = TileFactor(found.problem, opened, found.matrix),
+      CholeskyFactor::State{.tiles = TileFactor(found.problem, {.run = opened}, found.matrix),
                             .matrix = found.matrix,
                             .directories = options.storage.directories});
   state->tiles.adopt_stored();
@@ -57,7 +57,7 @@ void CholeskyFactor::save(const std::string& directory) const {
   require(info().ok, ErrorKind::misuse, "factor", "there is no factor: pivot {} is {}",
           info().first_bad_pivot, info().bad_pivot);
   require(state_->matrix.hash != 0, ErrorKind::misuse, "factor",
-          "a factor in host memory is not saved: Options::storage says where it rests");
+          "a factor in host memory is not saved: RunOptions::storage says where it rests");
   PendingDirectory place(directory, kCholeskyFormat.where);
   ChecksumWriter writer(file_in(directory), kCholeskyFormat);
   writer.add(state_->scaled_condition);
@@ -67,7 +67,7 @@ void CholeskyFactor::save(const std::string& directory) const {
   place.keep();
 }
 
-CholeskyFactor CholeskyFactor::open(const std::string& directory, const Options& options) {
+CholeskyFactor CholeskyFactor::open(const std::string& directory, const RunOptions& options) {
   const std::string path = file_in(directory);
   ChecksumReader reader(path, kCholeskyFormat);
   double condition = 0;
@@ -76,7 +76,7 @@ CholeskyFactor CholeskyFactor::open(const std::string& directory, const Options&
   reader.read(error);
   const StoredPlace place = read_place(reader, path);
   reader.finish();
-  Options opened = options;
+  RunOptions opened = options;
   if (!options.storage.used()) opened.storage.directories = place.directories_from(directory);
   CholeskyFactor factor = open_cholesky(opened);
   require(factor.state_->matrix.hash == place.matrix, ErrorKind::storage, "factor",

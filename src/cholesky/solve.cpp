@@ -226,7 +226,7 @@ SolveResult solve_by(CholeskyFactor& factor, MatrixView<const A> a, MatrixView<c
 
 template <class T, class A, class B>
 SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
-                         const Options& options, GivenTriangles given) {
+                         const CholeskyOptions& options, GivenTriangles given) {
   const Clock::time_point start = Clock::now();
   check_solve_shapes(a, b, x);
   CholeskyFactor factor = factor_lower<T>(a, options, StoredUntil::released);
@@ -268,20 +268,20 @@ double solution_error_wanted(Element precision) noexcept {
 }
 
 SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> x,
-                  const Options& options, GivenTriangles given) {
+                  const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> x,
-                  const Options& options, GivenTriangles given) {
+                  const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 
 SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<float> x,
-                  const Options& options, GivenTriangles given) {
+                  const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const float> a, MatrixView<const double> b, MatrixView<float> x,
-                  const Options& options, GivenTriangles given) {
+                  const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 
@@ -291,19 +291,19 @@ using Complex64 = std::complex<float>;
 }  // namespace
 
 SolveResult solve(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                  MatrixView<Complex128> x, const Options& options, GivenTriangles given) {
+                  MatrixView<Complex128> x, const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex64> b,
-                  MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
+                  MatrixView<Complex64> x, const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                  MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
+                  MatrixView<Complex64> x, const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex128> b,
-                  MatrixView<Complex64> x, const Options& options, GivenTriangles given) {
+                  MatrixView<Complex64> x, const CholeskyOptions& options, GivenTriangles given) {
   return solve_system(a, b, x, options, given);
 }
 

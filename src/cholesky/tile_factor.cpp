@@ -98,23 +98,26 @@ void place_near(const DeviceSet& devices, const CholeskyProblem& problem, const 
 
 }  // namespace
 
-TileFactor::TileFactor(CholeskyProblem problem, const Options& options, const StoredMatrix& matrix)
-    : TileFactor(problem, options, std::make_shared<DeviceSet>(options), matrix) {}
+TileFactor::TileFactor(CholeskyProblem problem, const CholeskyOptions& options,
+                       const StoredMatrix& matrix)
+    : TileFactor(problem, options, std::make_shared<DeviceSet>(options.run, options.path), matrix) {
+}
 
-TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
+TileFactor::TileFactor(CholeskyProblem problem, const CholeskyOptions& options,
                        std::shared_ptr<DeviceSet> devices, const StoredMatrix& matrix)
-    : options_(options), session_(std::move(devices), options), problem_(problem) {
+    : options_(options), session_(std::move(devices), options.run), problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.points_identity = new_identity();
-  if (options.storage.used()) rest_in_storage(matrix);
+  if (options.run.storage.used()) rest_in_storage(matrix);
   PlannedRun planned = plan_path(problem_, session_.machine(), options_);
-  if (!problem_.formats.in_storage) check_host_memory(planned, options, "cholesky", "", kOtherwise);
+  if (!problem_.formats.in_storage)
+    check_host_memory(planned, options.run, "cholesky", "", kOtherwise);
   session_.adopt(std::move(planned));
   const BlockTable& blocks = this->blocks();
   if (!problem_.formats.in_storage)
     tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
   else if (stored_ == nullptr)
-    stored_ = std::make_unique<StoredTiles>(problem_, options.storage, matrix);
+    stored_ = std::make_unique<StoredTiles>(problem_, options.run.storage, matrix);
   statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
   if (problem_.formats.map != nullptr) {
     for (int f = mixed::kSums; f < blocks.families(); ++f)
@@ -144,8 +147,9 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   });
   if (tiles_ != nullptr) {
     place_near(session_.devices(), problem_, blocks, *tiles_);
-    pinner_ = std::make_unique<HostPinner>(session_.devices(), tiles_->data(),
-                                           blocks.total_bytes(kMatrixFamily), options.host_pinning);
+    pinner_ =
+        std::make_unique<HostPinner>(session_.devices(), tiles_->data(),
+                                     blocks.total_bytes(kMatrixFamily), options.run.host_pinning);
   }
   reserve_arenas(0);
 }
@@ -154,7 +158,7 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
 void TileFactor::rest_in_storage(const StoredMatrix& matrix) {
   problem_.formats.in_storage = true;
   problem_.durable = matrix.hash != 0;
-  const StorageChoice& storage = options_.storage;
+  const StorageChoice& storage = options_.run.storage;
   const std::int64_t tile =
       problem_.durable && storage.resume ? StoredTiles::at(storage).problem.tile : 0;
   if (tile == 0) return;
@@ -231,9 +235,9 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
         with_tuning(options_.blocking, session_.devices().tuning().blocking_for(precision, n)));
   }};
   values.push_back({potrf.name, &potrf_values});
-  RunOptions options;
+  IssueOptions options;
   options.values = std::move(values);
-  options.progress = options_.progress;
+  options.progress = options_.run.progress;
   options.what = "factor";
   options.watched = kStatusFamily;
   options.watch = [&](BlockId id) { return status_of(*statuses_, id.col()).bad_column >= 0; };
@@ -270,7 +274,7 @@ void TileFactor::with_tiles(MemoryStore& memory, const Run& run) {
 void TileFactor::adopt_stored() {
   require(stored_ != nullptr && stored_->tiles_done() == stored_->tiles(), ErrorKind::storage,
           "cholesky", "{}: {} of {} tiles are factored: go on with the matrix, and resume",
-          options_.storage.directories.at(0), stored_tiles_done(),
+          options_.run.storage.directories.at(0), stored_tiles_done(),
           stored_ == nullptr ? 0 : stored_->tiles());
   stored_->read_statuses(*statuses_);
   info_ = info_of(*statuses_, blocks().block_rows(kMatrixFamily), problem_.tile);
@@ -290,7 +294,7 @@ StoredParts TileFactor::stored_count() const {
 FamilyHome TileFactor::home_of_tiles() const {
   if (tiles_ == nullptr) return {.pinning = HostPinning::never, .from_source = true};
   const bool loaded = problem_.n > 0 && tiles_->written(0);
-  return {.pinning = options_.host_pinning,
+  return {.pinning = options_.run.host_pinning,
           .from_source = problem_.point_dimensions == 0 && !loaded,
           .pinned_bytes = pinner_->pinned_bytes()};
 }
@@ -351,7 +355,7 @@ void TileFactor::run_keeping_factor(const Run& run) {
 }
 
 void TileFactor::run_use(std::int64_t floor_bytes, std::shared_ptr<const Schedule> schedule,
-                         MemoryStore& store, const RunOptions& options,
+                         MemoryStore& store, const IssueOptions& options,
                          std::shared_ptr<const Schedule> narrower) {
   const PlannedRun& factor = session_.adopted();
   RunFigures figures{.n = factor.n,
@@ -389,10 +393,10 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   auto solution = std::make_shared<FamilyMemory>(blocks, kSolutionFamily,
                                                  source_of_view<T>(b.data, b.ld, false));
   MemoryStore store(blocks, {tiles_, solution});
-  RunOptions options;
+  IssueOptions options;
   options.values = {{gemm.name, &scales_}};
   options.what = "solve";
-  options.progress = options_.progress;
+  options.progress = options_.run.progress;
   run_use(floor_of(problem, blocks), schedule, store, options, std::move(narrower));
   unpack(store, kSolutionFamily, b);
   return take_report();
@@ -431,7 +435,7 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
                              view(whitened::kTargets, chunk.targets, problem.targets),
                              view(whitened::kRight, chunk.right, problem.n),
                              zeros(whitened::kProducts), zeros(whitened::kSquares)});
-  RunOptions options;
+  IssueOptions options;
   options.values = {{covariance.name, chunk.parameters}, {gemm.name, &scales_}};
   options.what = "predict";
   options.progress = progress;
@@ -479,10 +483,10 @@ void TileFactor::multiply_columns(const ProductProblem& problem, const Covarianc
                      memory_of(blocks, product::kColumnPoints, operands.points, problem.n),
                      memory_of(blocks, product::kRight, v.data, v.ld),
                      std::make_shared<FamilyMemory>(blocks, product::kProduct, minus_nugget)});
-  RunOptions options;
+  IssueOptions options;
   options.values = {{covariance_times.name, &cross}};
   options.what = "multiply";
-  options.progress = options_.progress;
+  options.progress = options_.run.progress;
   run_use(floor_of(problem, blocks), schedule, store, options);
   unpack_negated(store, product::kProduct, operands.y);
 }

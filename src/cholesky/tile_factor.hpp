@@ -61,12 +61,13 @@ void describe_factor(const CholeskyProblem& factor, Use& use) {
 class TileFactor {
  public:
   /// `problem.tile` and `problem.devices` are filled in from the options. Throws Error{memory} when
-  /// the host cannot hold the factor or a device budget does not suffice. With options.storage
+  /// the host cannot hold the factor or a device budget does not suffice. With options.run.storage
   /// tiles rest in files: temporary ones, or durable ones of `matrix`.
-  TileFactor(CholeskyProblem problem, const Options& options, const StoredMatrix& matrix = {});
-  /// On these devices; options.devices is not read.
-  TileFactor(CholeskyProblem problem, const Options& options, std::shared_ptr<DeviceSet> devices,
+  TileFactor(CholeskyProblem problem, const CholeskyOptions& options,
              const StoredMatrix& matrix = {});
+  /// On these devices; options.run.devices is not read.
+  TileFactor(CholeskyProblem problem, const CholeskyOptions& options,
+             std::shared_ptr<DeviceSet> devices, const StoredMatrix& matrix = {});
   TileFactor(TileFactor&&) = default;
   TileFactor& operator=(TileFactor&&) = delete;  // would let go of memory that is being pinned
 
@@ -172,7 +173,7 @@ class TileFactor {
   void multiply_columns(const ProductProblem& problem, const CovarianceTimes& operands);
   /// Runs what uses the factor; the report is the session's.
   void run_use(std::int64_t floor_bytes, std::shared_ptr<const Schedule> schedule,
-               MemoryStore& store, const RunOptions& options,
+               MemoryStore& store, const IssueOptions& options,
                std::shared_ptr<const Schedule> narrower = nullptr);
   template <class Run>
   void run_keeping_factor(const Run& run);
@@ -183,7 +184,7 @@ class TileFactor {
   void check_there() const;
   void check_usable(Element element, std::int64_t rows) const;
 
-  Options options_;
+  CholeskyOptions options_;
   Session session_;  ///< which has adopted the plan of the factorization
   CholeskyProblem problem_;
   WhitenedProblem whitened_problem_;        ///< for which there is …

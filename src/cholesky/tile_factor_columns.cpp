@@ -22,7 +22,7 @@ RunReport TileFactor::sum_inverse(std::int64_t first, std::int64_t column_tile,
   };
   MemoryStore store(blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, inverse::kColumns),
                              std::make_shared<FamilyMemory>(blocks, inverse::kSquares, zeros)});
-  RunOptions options;
+  IssueOptions options;
   options.values = {{gemm.name, &scales_}};
   options.what = "inverse";
   options.progress = progress;

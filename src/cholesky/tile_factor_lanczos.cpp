@@ -25,10 +25,10 @@ RunReport TileFactor::step_lanczos(std::shared_ptr<const Schedule> schedule,
   std::vector<std::shared_ptr<FamilyMemory>> all{tiles_};
   all.insert(all.end(), families.begin(), families.end());
   MemoryStore store(blocks, std::move(all));
-  RunOptions options;
+  IssueOptions options;
   options.values = {{covariance_times.name, &parameters}, {gemm.name, &scales_}};
   options.what = "log-determinant";
-  options.progress = options_.progress;
+  options.progress = options_.run.progress;
   std::int64_t floor = blocks.total_bytes(lanczos::kSums);
   const bool first = blocks.families() == lanczos::kBasis + 1;
   floor += blocks.total_bytes(first ? lanczos::kBasis : lanczos::kNorms);

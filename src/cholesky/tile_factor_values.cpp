@@ -98,7 +98,7 @@ std::vector<TileNorm> TileFactor::block_norms(std::int64_t order) {
   auto schedule = std::make_shared<const Schedule>(norms_of_factor(problem_, order));
   const BlockTable& blocks = schedule->blocks;
   MemoryStore store(blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, factor_norms::kNorms)});
-  RunOptions options;
+  IssueOptions options;
   options.what = "norms";
   run_use(0, schedule, store, options);
   (void)take_report();

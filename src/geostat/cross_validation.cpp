@@ -231,7 +231,7 @@ PredictionRounding estimate_rounding(CovarianceSolver& solver, const Regression&
 }
 
 Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
-               const MaternParameters& parameters, Mean mean, const Options& options,
+               const MaternParameters& parameters, Mean mean, const CovarianceOptions& options,
                CrossValidation& out) {
   const Points& points = ordered.points();
   const std::vector<double> values = ordered.ordered(given);
@@ -311,7 +311,7 @@ PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
 
 /// A row from all others, by a factorization of its own.
 void predict_alone(const Points& points, std::span<const double> values,
-                   const MaternParameters& parameters, Mean mean, const Options& options,
+                   const MaternParameters& parameters, Mean mean, const CovarianceOptions& options,
                    std::int64_t row, CrossValidation& out) {
   Rows others(values.size());
   std::iota(others.begin(), others.end(), 0);
@@ -338,7 +338,7 @@ void predict_alone(const Points& points, std::span<const double> values,
 
 CrossValidation leave_one_out(const Points& points, std::span<const double> values,
                               const MaternParameters& parameters, Mean mean,
-                              const Options& options) {
+                              const CovarianceOptions& options) {
   check_data(points, values, parameters, mean);
   const std::int64_t n = points.size();
   require(n >= 2, ErrorKind::misuse, kCrossValidationWhere,
@@ -391,7 +391,7 @@ CrossValidation cross_validate(const Points& points, std::span<const double> val
       (out.fold[static_cast<std::size_t>(i)] == f ? left : kept).push_back(i);
     const Model model{parameters, mean, {}, rows_of(points, kept), values_at(values, kept)};
     const Points targets = rows_of(points, left);
-    Kriging kriging(model, targets.size(), 0, options.options, kCrossValidationWhere);
+    Kriging kriging(model, targets.size(), 0, options, kCrossValidationWhere);
     out.run = kriging.report();
     const Prediction part = kriging.predict(targets, 0);
     out.rounding = worst_of(out.rounding, part.rounding);

@@ -61,9 +61,9 @@ class Fit {
         values_(values),
         options_(options),
         space_(make_fit_space(points, options, values)),
-        run_options_(fine_enough(options.options, points.size())) {
+        run_options_(fine_enough(options, points.size())) {
     if (!options.journal.empty()) journal_.emplace(options.journal, points, values, options);
-    run_options_.progress = [this](const Progress& p) {
+    run_options_.run.progress = [this](const Progress& p) {
       return report(on_all_points_ && p.total > 0 ? std::min(p.done / p.total, 1.0) : 0);
     };
   }
@@ -81,10 +81,9 @@ class Fit {
     return options_.max_evaluations.value_or(kForEach * (static_cast<int>(space_.free.size()) + 1));
   }
   [[nodiscard]] bool report(double fraction) const {
-    return !options_.options.progress ||
-           options_.options.progress({static_cast<double>(done_) + fraction,
-                                      static_cast<double>(evaluations_max()), seconds_since(begin_),
-                                      kFitWhere});
+    return !options_.run.progress || options_.run.progress({static_cast<double>(done_) + fraction,
+                                                            static_cast<double>(evaluations_max()),
+                                                            seconds_since(begin_), kFitWhere});
   }
   void tell() const {
     if (report(0)) return;
@@ -130,7 +129,7 @@ class Fit {
   std::span<const double> values_;
   const FitOptions& options_;
   FitSpace space_;
-  Options run_options_;
+  CovarianceOptions run_options_;
   std::optional<FitJournal> journal_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   int sampled_ = 0;  ///< evaluations to find where to begin
@@ -439,15 +438,15 @@ void Fit::note_bounds() {
 /// two likelihoods differ by is noise of the search.
 void Fit::evaluate_at_the_end(FitObjective& objective) {
   out_.mixed = objective.failed_mixed() ? objective.failed_mixed() : out_.likelihood.run.mixed;
-  if (out_.mixed && out_.mixed->accuracy_asked < options_.options.mixed.accuracy) {
-    out_.mixed->accuracy_asked = options_.options.mixed.accuracy;
+  if (out_.mixed && out_.mixed->accuracy_asked < options_.mixed.accuracy) {
+    out_.mixed->accuracy_asked = options_.mixed.accuracy;
     if (out_.mixed->note.empty())
       out_.mixed->note = "a search on so many points bears no coarser accuracy";
   }
   const double searched = out_.likelihood.log_likelihood;
   objective.let_go();
   const Values values = values_of(out_.parameters);
-  const auto evaluate = [&](const Options& options) {
+  const auto evaluate = [&](const CovarianceOptions& options) {
     FitObjective last(points_, values_, options_.mean, space_, options, nullptr, 0);
     (void)last(values);
     if (!last.best()) return false;
@@ -557,7 +556,7 @@ FitResult Fit::run() {
   on_all_points_ = true;
   constexpr int kStageOfAll = 100;
   FitJournal* journal = journal_ ? &*journal_ : nullptr;
-  Options unprobed = run_options_;
+  CovarianceOptions unprobed = run_options_;
   unprobed.probing.probes = 0;
   FitObjective objective(points_, values_, options_.mean, space_, unprobed, journal, kStageOfAll);
   search_all(objective);

@@ -66,7 +66,7 @@ std::string text_of(const SeparationEstimates& estimate) {
 }
 
 /// What of the options of runs an evaluation depends on beyond rounding in FP64.
-std::string text_of(const Options& options) {
+std::string text_of(const CovarianceOptions& options) {
   const MixedPrecision& m = options.mixed;
   if (!m.on()) return "fp64";
   std::string text = fmt::format("{} {} {}", text_of(m.accuracy), static_cast<int>(m.rule),
@@ -114,7 +114,7 @@ std::vector<std::string> header_of(const Points& points, std::span<const double>
           fmt::format("interaction bounds {}", text_of(options.interaction_bounds)),
           fmt::format("anisotropy ratio bounds {}", text_of(options.anisotropy_ratio_bounds)),
           fmt::format("tolerance {}", text_of(options.relative_tolerance)),
-          fmt::format("precision {}", text_of(options.options)),
+          fmt::format("precision {}", text_of(options)),
           fmt::format("seed {}", options.seed)};
 }
 

@@ -18,8 +18,8 @@
 namespace strata {
 
 FitObjective::FitObjective(const Points& points, std::span<const double> values, Mean mean,
-                           const FitSpace& space, const Options& options, FitJournal* journal,
-                           int stage)
+                           const FitSpace& space, const CovarianceOptions& options,
+                           FitJournal* journal, int stage)
     : points_(points),
       values_(values),
       mean_(mean),

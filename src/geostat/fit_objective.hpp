@@ -21,7 +21,8 @@ class FitObjective {
   /// `stage` numbers the objectives of a fit; the arguments outlive the object. `journal` may be
   /// null.
   FitObjective(const Points& points, std::span<const double> values, Mean mean,
-               const FitSpace& space, const Options& options, FitJournal* journal, int stage);
+               const FitSpace& space, const CovarianceOptions& options, FitJournal* journal,
+               int stage);
 
   /// −log-likelihood; where the covariance is not positive definite, or rounding changes a
   /// log-likelihood of few points by more than kNoiseMost, something clearly worse than all that
@@ -93,7 +94,7 @@ class FitObjective {
   std::span<const double> values_;
   Mean mean_;
   const FitSpace& space_;
-  Options options_;
+  CovarianceOptions options_;
   FitJournal* journal_;
   int stage_;
   std::optional<GaussianProcess> process_;  ///< made when the first evaluation needs it

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "strata/options.hpp"
+#include "strata/covariance_options.hpp"
 
 namespace strata {
 
@@ -16,13 +16,13 @@ namespace strata {
 inline constexpr double kRoundingOfLikelihood = 0.5;
 /// A search bears so much of that: a few hundredths of a standard error.
 inline constexpr double kSearchNoise = 0.02;
-[[nodiscard]] inline Options in_fp64(Options options) {
+[[nodiscard]] inline CovarianceOptions in_fp64(CovarianceOptions options) {
   options.mixed = {};
   return options;
 }
 
 /// No coarser than a search of n points bears.
-[[nodiscard]] inline Options fine_enough(Options options, std::int64_t n) {
+[[nodiscard]] inline CovarianceOptions fine_enough(CovarianceOptions options, std::int64_t n) {
   const double most =
       kSearchNoise / (kRoundingOfLikelihood * static_cast<double>(std::max<std::int64_t>(n, 1)));
   options.mixed.accuracy = std::min(options.mixed.accuracy, most);
@@ -30,15 +30,16 @@ inline constexpr double kSearchNoise = 0.02;
 }
 
 /// What lower precisions may change in an evaluation.
-[[nodiscard]] inline double rounding_of_likelihood(const Options& options, std::int64_t n) {
+[[nodiscard]] inline double rounding_of_likelihood(const CovarianceOptions& options,
+                                                   std::int64_t n) {
   return kRoundingOfLikelihood * options.mixed.accuracy * static_cast<double>(n);
 }
 
 /// Whether likelihoods of a search were off by far more than it took them to be, as those of
 /// ill-conditioned covariances: it ended where it saw no gain, and FP64 decides. `exact`: what
 /// FP64's own rounding does; NaN where it was not estimated.
-[[nodiscard]] inline bool hides_the_maximum(double noise, double exact, const Options& options,
-                                            std::int64_t n) {
+[[nodiscard]] inline bool hides_the_maximum(double noise, double exact,
+                                            const CovarianceOptions& options, std::int64_t n) {
   constexpr double kMuch = 4;
   constexpr double kNegligible = 1e-3;
   const double known = std::isnan(exact) ? 0 : exact;

@@ -35,13 +35,13 @@ MatrixView<const double> view_of(const std::vector<double>& coordinates, std::in
   return {coordinates.data(), n, std::ssize(coordinates) / n, n};
 }
 
-CovarianceSolver covariance_solver(const Points& points, const Options& options,
+CovarianceSolver covariance_solver(const Points& points, const CovarianceOptions& options,
                                    std::shared_ptr<const Scout> scout) {
   const std::vector<double> coordinates = coordinate_matrix(points);
   return CovarianceSolver(view_of(coordinates, points.size()), options, std::move(scout));
 }
 
-CovarianceSolver covariance_solver(const OrderedPoints& ordered, const Options& options) {
+CovarianceSolver covariance_solver(const OrderedPoints& ordered, const CovarianceOptions& options) {
   return covariance_solver(ordered.points(), ordered.options_of(options), ordered.scout());
 }
 
@@ -58,7 +58,7 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 }
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                                 Distance distance, const Options& options,
+                                 Distance distance, const CovarianceOptions& options,
                                  const MaternParameters* parameters)
     : points_(points, options, parameters),
       probing_(options.probing),
@@ -210,7 +210,7 @@ constexpr const char* kLikelihoodWhere = "log_likelihood";
 
 Likelihood likelihood_in_safe_units(const Points& points, std::span<const double> values,
                                     const MaternParameters& parameters, Mean mean,
-                                    const Options& options) {
+                                    const CovarianceOptions& options) {
   GaussianProcess process(points, values, mean, parameters.separation.distance, options,
                           &parameters);
   const auto evaluation = process.evaluate(parameters, kLikelihoodWhere);
@@ -235,7 +235,8 @@ Likelihood likelihood_in_safe_units(const Points& points, std::span<const double
 }  // namespace
 
 Likelihood log_likelihood(const Points& points, std::span<const double> values,
-                          const MaternParameters& parameters, Mean mean, const Options& options) {
+                          const MaternParameters& parameters, Mean mean,
+                          const CovarianceOptions& options) {
   const char* where = kLikelihoodWhere;
   check_points(points, "points", where);
   check_values(points, values, where);

@@ -27,10 +27,11 @@ namespace strata {
                                                std::int64_t n);
 /// A solver for the covariance of these points; of the other ones in their order, with what is
 /// known of it.
-[[nodiscard]] CovarianceSolver covariance_solver(const Points& points, const Options& options,
+[[nodiscard]] CovarianceSolver covariance_solver(const Points& points,
+                                                 const CovarianceOptions& options,
                                                  std::shared_ptr<const Scout> scout = nullptr);
 [[nodiscard]] CovarianceSolver covariance_solver(const OrderedPoints& ordered,
-                                                 const Options& options);
+                                                 const CovarianceOptions& options);
 /// The parameters as the covariance kernels take them.
 [[nodiscard]] CovarianceParameters covariance_of(const MaternParameters& parameters);
 /// Factors; throws Error{numerical} if the covariance is not positive definite.
@@ -42,7 +43,7 @@ class GaussianProcess {
   /// `distance`: what a linear mean is linear in. `parameters`: of the only covariance that will be
   /// evaluated, if there is but one.
   GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                  Distance distance, const Options& options,
+                  Distance distance, const CovarianceOptions& options,
                   const MaternParameters* parameters = nullptr);
 
   struct Evaluation {

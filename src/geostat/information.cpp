@@ -177,11 +177,12 @@ std::array<double, kInformationOrder> column_of(std::size_t variable, const FitS
 }  // namespace
 
 Information expected_information(const Points& points, const MaternParameters& parameters,
-                                 const Options& options, const char* where,
+                                 const CovarianceOptions& options, const char* where,
                                  const std::vector<std::size_t>& variables) {
   const std::int64_t n = points.size();
   CovarianceMatrix matrix(points);
-  Options in_fp64 = options;  // what it says of steps and standard errors is no place to save
+  CovarianceOptions in_fp64 =
+      options;  // what it says of steps and standard errors is no place to save
   in_fp64.mixed = {};
   CovarianceSolver solver = covariance_solver(points, in_fp64);
   factor_or_fail(solver, parameters, where);

@@ -27,7 +27,7 @@ inline constexpr std::int64_t kInformationOrderMax = 3000;
 /// (FitSpace::Variable). Throws Error{numerical} if the covariance is not positive definite.
 [[nodiscard]] Information expected_information(const Points& points,
                                                const MaternParameters& parameters,
-                                               const Options& options, const char* where,
+                                               const CovarianceOptions& options, const char* where,
                                                const std::vector<std::size_t>& variables = {});
 
 /// The covariance of the search coordinates of those `variables` that are searched, the variance of

@@ -71,7 +71,7 @@ void check_targets(const Model& model, const Points& targets, const char* where)
 }
 
 Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
-                 const Options& options, const char* where)
+                 const CovarianceOptions& options, const char* where)
     : units_(checked(model, where).points, model.parameters, where),
       safe_(units_.as_given() ? std::nullopt : std::optional(units_.of(model))),
       model_(safe_ ? *safe_ : model),

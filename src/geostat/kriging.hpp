@@ -29,8 +29,8 @@ class Kriging {
  public:
   /// `targets`: about how many there will be, of which `chunk` at a time (0: as many as fit).
   /// Throws as predict().
-  Kriging(const Model& model, std::int64_t targets, std::int64_t chunk, const Options& options,
-          const char* where);
+  Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
+          const CovarianceOptions& options, const char* where);
 
   /// What the factorization did.
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }

@@ -12,7 +12,7 @@
 namespace strata {
 namespace {
 
-PointOrder order_of(const Options& options) {
+PointOrder order_of(const CovarianceOptions& options) {
   return options.order.value_or(options.mixed.on() ? PointOrder::kd : PointOrder::none);
 }
 
@@ -25,7 +25,7 @@ void permute(double* column, std::int64_t n, F&& row_of) {
 
 }  // namespace
 
-OrderedPoints::OrderedPoints(const Points& points, const Options& options,
+OrderedPoints::OrderedPoints(const Points& points, const CovarianceOptions& options,
                              const MaternParameters* parameters)
     : points_(points) {
   order_ = order_of(options);
@@ -44,7 +44,7 @@ OrderedPoints::OrderedPoints(const Points& points, const Options& options,
   points_ = rows_of(points, rows_);
 }
 
-Options OrderedPoints::options_of(Options options) const {
+CovarianceOptions OrderedPoints::options_of(CovarianceOptions options) const {
   if (options.mixed.on()) options.order = order_;
   return options;
 }

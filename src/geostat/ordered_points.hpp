@@ -25,11 +25,11 @@ class OrderedPoints {
   /// Error{misuse, device} as the options say. `parameters`: of the covariance that will be
   /// factored (null: of several, or not known yet), so that options without an order get the one in
   /// which lower precisions are predicted to be faster.
-  OrderedPoints(const Points& points, const Options& options,
+  OrderedPoints(const Points& points, const CovarianceOptions& options,
                 const MaternParameters* parameters = nullptr);
 
   /// With the order that was taken, where there are lower precisions.
-  [[nodiscard]] Options options_of(Options options) const;
+  [[nodiscard]] CovarianceOptions options_of(CovarianceOptions options) const;
   [[nodiscard]] const Points& points() const noexcept { return points_; }
   /// What the order was chosen by, where it was; else null.
   [[nodiscard]] std::shared_ptr<const Scout> scout() const noexcept { return scout_; }

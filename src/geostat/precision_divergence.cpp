@@ -21,7 +21,7 @@ constexpr std::int64_t kExactOrderMax = 4096;
 
 /// L of FP64, n × n; empty if there is none.
 std::vector<double> exact_factor(const Points& points, const MaternParameters& parameters,
-                                 Options options, FactorInfo& info) {
+                                 CovarianceOptions options, FactorInfo& info) {
   options.mixed = {};
   CovarianceSolver solver = covariance_solver(points, options);
   info = solver.factor(covariance_of(parameters));
@@ -60,7 +60,8 @@ void estimate(CovarianceSolver& solver, const Probing& probing, PrecisionDiverge
 }  // namespace
 
 PrecisionDivergence precision_divergence(const Points& points, const MaternParameters& given,
-                                         const Options& options, DivergenceMethod method) {
+                                         const CovarianceOptions& options,
+                                         DivergenceMethod method) {
   check_points(points, "points", kPrecisionDivergenceWhere);
   check_parameters(given, kPrecisionDivergenceWhere);
   check_separation(given.separation, points, kPrecisionDivergenceWhere);

@@ -53,7 +53,7 @@ class Pending {
 
 }  // namespace
 
-Prediction predict(const Model& model, const Points& targets, const Options& options,
+Prediction predict(const Model& model, const Points& targets, const CovarianceOptions& options,
                    std::int64_t chunk) {
   check_targets(model, targets, kPredictWhere);
   check_chunk(chunk);
@@ -64,19 +64,19 @@ Prediction predict(const Model& model, const Points& targets, const Options& opt
 }
 
 StreamedPrediction predict(const Model& model, const TargetSource& source,
-                           const PredictionSink& sink, const Options& options, std::int64_t chunk,
-                           std::int64_t expected) {
+                           const PredictionSink& sink, const CovarianceOptions& options,
+                           std::int64_t chunk, std::int64_t expected) {
   constexpr std::int64_t kMany = 1 << 20;  // more than are computed at a time
   check_chunk(chunk);
   StreamedPrediction out;
-  Options counted = options;
-  if (options.progress) {
-    counted.progress = [&out, &options, expected](Progress p) {
+  CovarianceOptions counted = options;
+  if (options.run.progress) {
+    counted.run.progress = [&out, &options, expected](Progress p) {
       if (std::string_view(p.what) == kPredictWhere) {
         p.done += static_cast<double>(out.targets);
         p.total = std::max(p.done, static_cast<double>(expected));
       }
-      return options.progress(p);
+      return options.run.progress(p);
     };
   }
   Kriging kriging(model, kMany, chunk, counted, kPredictWhere);

@@ -53,8 +53,8 @@ void check_coefficients(const Points& points, Distance distance,
 Simulation centred_field(const Points& points, const MaternParameters& parameters,
                          const SimulateOptions& options) {
   const Units units(points, parameters, kSimulateWhere);
-  const OrderedPoints ordered(units.of(points), options.options);
-  CovarianceSolver solver = covariance_solver(ordered.points(), options.options);
+  const OrderedPoints ordered(units.of(points), options);
+  CovarianceSolver solver = covariance_solver(ordered.points(), options);
   factor_or_fail(solver, units.of(parameters), kSimulateWhere);
   Simulation out;
   out.run = solver.report();
@@ -160,7 +160,7 @@ Simulation conditional_simulate(const Model& model, const Points& targets,
       at_data[k] += deviation * random_normal(seed, k);
   }
   // One factor at a time in memory: that of the field is gone.
-  Kriging kriging(model, m, 0, options.options, kSimulateWhere);
+  Kriging kriging(model, m, 0, options, kSimulateWhere);
   const Prediction known = kriging.predict(targets, 0);
   const std::vector<double> explained =
       kriging.interpolate({at_data.data(), n, realizations, n}, targets);

@@ -95,9 +95,9 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
 }  // namespace
 
 BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
-                         std::vector<GivenColumn> given, const Options& options, const char* what,
-                         std::int64_t rotated, RightInverse right, std::int64_t ghost_depth,
-                         const VectorFormat& format)
+                         std::vector<GivenColumn> given, const RunOptions& options,
+                         const char* what, std::int64_t rotated, RightInverse right,
+                         std::int64_t ghost_depth, const VectorFormat& format)
     : a_(a),
       columns_(columns),
       given_(std::move(given)),
@@ -421,7 +421,7 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& asked, const Taken
   figures.seconds = seconds_since(begin);
   const std::unique_ptr<MemoryStore> store = store_of(blocks);
   write_small(script, *store);
-  RunOptions options;
+  IssueOptions options;
   options.progress = options_.progress;
   options.what = what_;
   add_seconds(script, session_.run(wanted, *store, options).trace);

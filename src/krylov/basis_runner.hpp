@@ -60,7 +60,7 @@ class BasisRunner {
   /// asked for) serve products of a block of so many vectors, unless a slab would have more ghost
   /// rows than kGhostShareMax of its own, or there is a preconditioner.
   BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
-              std::vector<GivenColumn> given, const Options& options, const char* what,
+              std::vector<GivenColumn> given, const RunOptions& options, const char* what,
               std::int64_t rotated = 0, RightInverse right = {}, std::int64_t ghost_depth = 0,
               const VectorFormat& format = {});
 
@@ -113,7 +113,7 @@ class BasisRunner {
   const SparseMatrix& a_;
   std::int64_t columns_;
   std::vector<GivenColumn> given_;
-  Options options_;
+  RunOptions options_;
   const char* what_;
   Session session_;
   BasisIdentities identities_;

@@ -133,12 +133,12 @@ struct GeneralFactor::State {
 namespace {
 
 GeneralFactor open_stored(const std::string& directory, const std::string& path,
-                          const Options& options) {
+                          const RunOptions& options) {
   ChecksumReader reader(path, kStoredFactorFormat);
   StoredPlace place;
   SavedFactor header = read_stored_header(reader, path, place);
   reader.finish();
-  Options in_storage = options;
+  RunOptions in_storage = options;
   in_storage.storage.resume = in_storage.storage.to_read = true;
   if (!options.storage.used()) in_storage.storage.directories = place.directories_from(directory);
   const Element precision = header.element;
@@ -216,13 +216,13 @@ void GeneralFactor::save(const std::string& directory) const {
   place.keep();
 }
 
-GeneralFactor GeneralFactor::open(const std::string& directory, const Options& options) {
+GeneralFactor GeneralFactor::open(const std::string& directory, const RunOptions& options) {
   const std::string path = directory + "/factor";
   if (begins_with(path, kStoredFactorFormat.prefix())) return open_stored(directory, path, options);
   ChecksumReader reader(path, kGeneralFactorFormat);
   SavedFactor header = read_header(reader, path);
   const Element precision = header.element;
-  Options in_memory = options;
+  RunOptions in_memory = options;
   in_memory.storage = {};
   auto state = of_precision(precision, [&]<class F>(std::in_place_type_t<F> type) {
     return std::make_unique<State>(State{AnyFactor(type, std::move(header), reader, in_memory),
@@ -263,7 +263,7 @@ SlabbedMatrix<W> whole(MatrixView<const W> a, const char* where) {
 }
 
 template <class W>
-GeneralFactor factor_any(const SlabbedMatrix<W>& a, Element precision, const Options& options) {
+GeneralFactor factor_any(const SlabbedMatrix<W>& a, Element precision, const LuOptions& options) {
   const Element parts = element_of_parts(precision);
   require(parts == Element::fp64 || parts == Element::fp32, ErrorKind::misuse, "factor",
           "a factor cannot be in {}", to_string(precision));
@@ -271,8 +271,8 @@ GeneralFactor factor_any(const SlabbedMatrix<W>& a, Element precision, const Opt
   const ScaledSystem<W, W> system(a, none.view());
   const auto make = [&]<class F>(std::in_place_type_t<F> type, Element element) {
     return GeneralFactor(std::make_unique<GeneralFactor::State>(
-        GeneralFactor::State{AnyFactor(type, system, options), element, options.storage.directories,
-                             options.host_memory_bytes}));
+        GeneralFactor::State{AnyFactor(type, system, options), element,
+                             options.run.storage.directories, options.run.host_memory_bytes}));
   };
   return parts == Element::fp64
              ? make(std::in_place_type<ScaledFactor<W, W>>, element_of<W>)
@@ -309,20 +309,20 @@ GeneralSolveResult GeneralFactor::solve(const MatrixSource<std::complex<double>>
 }
 
 GeneralFactor factor_general(MatrixView<const double> a, Element precision,
-                             const Options& options) {
+                             const LuOptions& options) {
   return factor_any(whole(a, "factor"), precision, options);
 }
 GeneralFactor factor_general(MatrixView<const std::complex<double>> a, Element precision,
-                             const Options& options) {
+                             const LuOptions& options) {
   return factor_any(whole(a, "factor"), precision, options);
 }
 GeneralFactor factor_general(const MatrixSource<double>& a, Element precision,
-                             const Options& options) {
-  return factor_any(slabbed(a, options.host_memory_bytes), precision, options);
+                             const LuOptions& options) {
+  return factor_any(slabbed(a, options.run.host_memory_bytes), precision, options);
 }
 GeneralFactor factor_general(const MatrixSource<std::complex<double>>& a, Element precision,
-                             const Options& options) {
-  return factor_any(slabbed(a, options.host_memory_bytes), precision, options);
+                             const LuOptions& options) {
+  return factor_any(slabbed(a, options.run.host_memory_bytes), precision, options);
 }
 
 }  // namespace strata

@@ -91,14 +91,14 @@ void LuFactor::copy_factors(MatrixView<std::complex<float>> out) const {
 namespace {
 
 template <class T>
-LuFactor factor_view(MatrixView<const T> a, const Options& options) {
+LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
   require(a.rows == a.cols, ErrorKind::misuse, "lu", "a {} by {} matrix is not square", a.rows,
           a.cols);
   require(a.rows >= 0 && a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, "lu",
           "a leading dimension of {} is too small for {} rows", a.ld, a.rows);
   require(a.data != nullptr || a.rows == 0, ErrorKind::misuse, "lu",
           "the matrix of order {} has no data", a.rows);
-  require(!options.storage.used(), ErrorKind::misuse, "lu",
+  require(!options.run.storage.used(), ErrorKind::misuse, "lu",
           "a factor in storage is made by factor_general()");
   LuProblem problem;
   problem.n = a.rows;
@@ -110,16 +110,18 @@ LuFactor factor_view(MatrixView<const T> a, const Options& options) {
 
 }  // namespace
 
-LuFactor lu(MatrixView<const double> a, const Options& options) { return factor_view(a, options); }
-LuFactor lu(MatrixView<const float> a, const Options& options) { return factor_view(a, options); }
-LuFactor lu(MatrixView<const std::complex<double>> a, const Options& options) {
+LuFactor lu(MatrixView<const double> a, const LuOptions& options) {
   return factor_view(a, options);
 }
-LuFactor lu(MatrixView<const std::complex<float>> a, const Options& options) {
+LuFactor lu(MatrixView<const float> a, const LuOptions& options) { return factor_view(a, options); }
+LuFactor lu(MatrixView<const std::complex<double>> a, const LuOptions& options) {
+  return factor_view(a, options);
+}
+LuFactor lu(MatrixView<const std::complex<float>> a, const LuOptions& options) {
   return factor_view(a, options);
 }
 
-RunReport simulate_lu(std::int64_t n, const Machine& machine, const Options& options,
+RunReport simulate_lu(std::int64_t n, const Machine& machine, const LuOptions& options,
                       Element precision) {
   require(n >= 0, ErrorKind::misuse, "lu", "a matrix cannot be of order {}", n);
   LuProblem problem;
@@ -127,7 +129,7 @@ RunReport simulate_lu(std::int64_t n, const Machine& machine, const Options& opt
   problem.precision = precision;
   problem.in_storage = machine.storage.has_value();
   PlannedRun planned = plan_lu(problem, machine, options);
-  if (!problem.in_storage) check_host_memory(planned, options, "lu");
+  if (!problem.in_storage) check_host_memory(planned, options.run, "lu");
   return make_simulated_report(std::move(planned));
 }
 

@@ -25,54 +25,56 @@ namespace {
 constexpr std::int64_t kRightSidesReserved = 64;
 
 /// The devices of the options; "auto" means the host where the first device has no kernels of LU.
-std::shared_ptr<DeviceSet> devices_of(const Options& options, Element precision) {
-  auto devices = std::make_shared<DeviceSet>(options);
+std::shared_ptr<DeviceSet> devices_of(const LuOptions& options, Element precision) {
+  const CholeskyPath path = options.reproducible ? CholeskyPath::planned : CholeskyPath::automatic;
+  auto devices = std::make_shared<DeviceSet>(options.run, path);
   const Elements elements{precision, Element::int64, Element::fp64};
-  if (options.devices != "auto" || has_kernel(devices->machine().devices[0], getrf, elements))
+  if (options.run.devices != "auto" || has_kernel(devices->machine().devices[0], getrf, elements))
     return devices;
-  Options on_host = options;
+  RunOptions on_host = options.run;
   on_host.devices = "host";
-  return std::make_shared<DeviceSet>(on_host);
+  return std::make_shared<DeviceSet>(on_host, path);
 }
 
 }  // namespace
 
-LuPanels::LuPanels(LuProblem problem, const Options& options, std::uint64_t matrix)
+LuPanels::LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix)
     : options_(options),
-      session_(devices_of(options, problem.precision), options),
+      session_(devices_of(options, problem.precision), options.run),
       problem_(problem) {
   problem_.factor_identity = new_identity();
   problem_.pivots_identity = new_identity();
-  problem_.in_storage = options.storage.used();
+  problem_.in_storage = options.run.storage.used();
   if (problem_.in_storage) {
     problem_.devices = static_cast<int>(session_.machine().devices.size());
-    if (options.storage.resume) problem_.panel = StoredPanels::panel_at(options.storage);
-    if (options.storage.resume && problem_.panel > 0) {
-      const bool same = options.tile == 0 || options.tile == problem_.panel;
-      require(same || options.storage.to_read, ErrorKind::misuse, "storage",
+    if (options.run.storage.resume) problem_.panel = StoredPanels::panel_at(options.run.storage);
+    if (options.run.storage.resume && problem_.panel > 0) {
+      const bool same = options.panel == 0 || options.panel == problem_.panel;
+      require(same || options.run.storage.to_read, ErrorKind::misuse, "storage",
               "{}: the panels there have {} columns: a run that goes on with them cannot have {}",
-              options.storage.directories[0], problem_.panel, options.tile);
-      options_.tile = problem_.panel;
-      stored_ = std::make_unique<StoredPanels>(problem_, options.storage, matrix);
+              options.run.storage.directories[0], problem_.panel, options.panel);
+      options_.panel = problem_.panel;
+      stored_ = std::make_unique<StoredPanels>(problem_, options.run.storage, matrix);
       problem_.done = stored_->done();
     }
     plan();
-    if (!stored_) stored_ = std::make_unique<StoredPanels>(problem_, options.storage, matrix);
+    if (!stored_) stored_ = std::make_unique<StoredPanels>(problem_, options.run.storage, matrix);
     return;
   }
   plan();
   panels_ = std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
-  pinner_ = std::make_unique<HostPinner>(session_.devices(), panels_->data(),
-                                         blocks().total_bytes(kPanelFamily), options.host_pinning);
+  pinner_ =
+      std::make_unique<HostPinner>(session_.devices(), panels_->data(),
+                                   blocks().total_bytes(kPanelFamily), options.run.host_pinning);
   // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
   session_.reserve_beside_adopted(kRightSidesReserved * problem_.n * bytes_of(problem_.precision));
 }
 
 void LuPanels::plan() {
   PlannedRun planned = plan_lu(problem_, session_.machine(), options_);
-  if (!problem_.in_storage) check_host_memory(planned, options_, "lu");
+  if (!problem_.in_storage) check_host_memory(planned, options_.run, "lu");
   session_.adopt(std::move(planned));
 }
 
@@ -117,8 +119,8 @@ void LuPanels::factor_in_storage(BlockSource source) {
 }
 
 void LuPanels::run_factorization(BlockStore& store) {
-  RunOptions options;
-  options.progress = options_.progress;
+  IssueOptions options;
+  options.progress = options_.run.progress;
   options.what = "factor";
   options.watched = kPanelStatusFamily;
   options.watch = [&](BlockId id) { return status_of(id.col()).not_finite >= 0; };
@@ -257,7 +259,7 @@ std::span<const std::int64_t> LuPanels::exchanges() const {
 void LuPanels::adopt_stored(const LuInfo& info) {
   require(found() == count(), ErrorKind::storage, "storage",
           "{}: {} of {} panels are factored: go on with 'factor --resume'",
-          options_.storage.directories[0], found(), count());
+          options_.run.storage.directories[0], found(), count());
   read_diagonal();
   info_ = info;
   report_.n = problem_.n;
@@ -311,7 +313,7 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
                     .in_core = factor.in_core};
   wanted.homes.families.assign(at(of_solve.families()),
                                {.pinning = HostPinning::never, .from_source = true});
-  wanted.homes.families[kPanelFamily] = {.pinning = options_.host_pinning,
+  wanted.homes.families[kPanelFamily] = {.pinning = options_.run.host_pinning,
                                          .from_source = false,
                                          .pinned_bytes = pinner_ ? pinner_->pinned_bytes() : 0};
   auto right_sides = std::make_shared<FamilyMemory>(of_solve, kRightSideFamily,
@@ -323,9 +325,9 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
                               : JoinedStore(of_solve, {{&memory, kPanelFamily},
                                                        {&memory, kPivotsFamily},
                                                        {&memory, kRightSideFamily}});
-  RunOptions options;
+  IssueOptions options;
   options.what = "solve";
-  options.progress = options_.progress;
+  options.progress = options_.run.progress;
   const std::shared_ptr<const Schedule> schedule = wanted.schedule;  // which has the blocks below
   (void)session_.run(std::move(wanted), store, options);
   for (std::int64_t c = 0; c < of_solve.block_cols(kRightSideFamily) && b.rows > 0; ++c) {

@@ -25,7 +25,7 @@ class LuPanels {
   /// `problem.panel` and `problem.devices` are filled in from the options. Throws Error{memory}
   /// when the host cannot hold the factor or a device budget does not suffice.
   /// `matrix` tells what rests in storage from other matrices.
-  LuPanels(LuProblem problem, const Options& options, std::uint64_t matrix = 0);
+  LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix = 0);
   LuPanels(LuPanels&&) = default;
   LuPanels& operator=(LuPanels&&) = delete;  // would let go of memory that is being pinned
 
@@ -91,7 +91,7 @@ class LuPanels {
   [[nodiscard]] RunReport take_report();
   void check_usable(Element element, std::int64_t rows) const;
 
-  Options options_;
+  LuOptions options_;
   Session session_;  ///< which has adopted the plan of the factorization
   LuProblem problem_;
   std::shared_ptr<FamilyMemory> panels_;

@@ -39,7 +39,7 @@ std::int64_t sizes_of_updates(const DeviceModel& device, Element precision) {
   });
 }
 
-HomeModel homes_of_factor(const Options& options) {
+HomeModel homes_of_factor(const RunOptions& options) {
   HomeModel homes;
   homes.families.assign(4, {.pinning = HostPinning::never, .from_source = true});
   homes.families[kPanelFamily] = {.pinning = options.host_pinning, .from_source = true};
@@ -60,22 +60,19 @@ std::int64_t rule_panel(std::int64_t n, const Machine& machine, Element precisio
   return panel;
 }
 
-PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const Options& options) {
+PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const LuOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  require(options.tile >= 0, ErrorKind::misuse, "options", "a panel cannot have {} columns",
-          options.tile);
-  require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "options",
-          "LU has no in-core path: it is for Cholesky factors");
+  require(options.panel >= 0, ErrorKind::misuse, "options", "a panel cannot have {} columns",
+          options.panel);
   require_devices(machine);
   problem.devices = static_cast<int>(machine.devices.size());
   const std::int64_t budget = smallest_memory(machine);
-  const bool reproducible = options.path == CholeskyPath::planned;
-  const bool free_panel = options.tile == 0 && !reproducible;
-  problem.panel = options.tile > 0 ? options.tile
-                  : reproducible   ? rule_by_order(problem.n, machine)
-                                   : rule_panel(problem.n, machine, problem.precision);
+  const bool free_panel = options.panel == 0 && !options.reproducible;
+  problem.panel = options.panel > 0      ? options.panel
+                  : options.reproducible ? rule_by_order(problem.n, machine)
+                                         : rule_panel(problem.n, machine, problem.precision);
   MemoryNeeds needs = lu_needs(problem, budget);
-  while (options.tile == 0 && problem.panel > 1 && needs.device_bytes > budget) {
+  while (options.panel == 0 && problem.panel > 1 && needs.device_bytes > budget) {
     problem.panel /= 2;
     needs = lu_needs(problem, budget);
   }
@@ -83,14 +80,14 @@ PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const Options& op
   const bool fits =
       problem.n * problem.n * bytes_of(problem.precision) <= budget * std::ssize(machine.devices);
   SearchOptions search_options;
-  search_options.policy = options.policy;
+  search_options.policy = options.run.policy;
   search_options.n = problem.n;
   search_options.tile = problem.panel;
   // Where nothing was measured, narrow panels are said to be as fast as any, which they are not:
   // there the rule's is left only for the bytes that others save.
   search_options.tile_is_free =
       free_panel && (!fits || sizes_of_updates(machine.devices[0], problem.precision) >= 2);
-  const LuCandidates candidates(problem, machine, options.policy, homes_of_factor(options));
+  const LuCandidates candidates(problem, machine, options.run.policy, homes_of_factor(options.run));
   PlannedRun planned = search(candidates, machine, search_options);
   problem.panel = planned.tile;
   planned.host_bytes = lu_needs(problem, budget).host_bytes;

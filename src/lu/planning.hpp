@@ -3,7 +3,7 @@
 
 #include "lu/lu_candidates.hpp"
 #include "session/planned_run.hpp"
-#include "strata/options.hpp"
+#include "strata/lu.hpp"
 
 namespace strata {
 
@@ -12,13 +12,13 @@ namespace strata {
 /// budget holds as many as slabs need (planning.cpp).
 [[nodiscard]] std::int64_t rule_panel(std::int64_t n, const Machine& machine, Element precision);
 
-/// The plan of a factorization. A panel that is not asked for (Options::tile) is the fastest by
+/// The plan of a factorization. A panel that is not asked for (LuOptions::panel) is the fastest by
 /// simulation, beginning with rule_panel(); where the planned path is asked for it is the rule's,
 /// for any budget that holds two. Fills panel, devices and slab in `problem`. Throws Error{memory},
 /// with what would fit, where two panels do not, or the host cannot hold the matrix; Error{misuse}
 /// for a panel below 0.
 [[nodiscard]] PlannedRun plan_lu(LuProblem& problem, const Machine& machine,
-                                 const Options& options);
+                                 const LuOptions& options);
 
 /// In its panel and slab, as they are.
 [[nodiscard]] PlannedRun plan_lu_as_it_is(const LuProblem& problem, const Machine& machine,

@@ -31,9 +31,8 @@ LuProblem problem_of(std::int64_t n, Element precision) {
   return problem;
 }
 
-Options in_panels(Options options, std::int64_t panel) {
-  options.tile = panel;
-  return options;
+LuOptions in_panels(const RunOptions& run, std::int64_t panel) {
+  return {.run = run, .panel = panel};
 }
 
 /// A scale that is no number above 0 is that of a row with elements that are none.
@@ -63,7 +62,7 @@ DenseBlockOf<W> conjugated(MatrixView<const W> v) {
 
 template <class N, class W>
 template <class T, class A>
-ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<T, A>& system, const Options& options)
+ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<T, A>& system, const LuOptions& options)
     : header_{.element = element_of<N>,
               .n = system.n(),
               .transposed = system.a().transposed(),
@@ -92,9 +91,9 @@ template <class N, class W>
 template <class A>
 typename ScaledFactor<N, W>::Known ScaledFactor<N, W>::look_at(const SlabbedMatrix<A>& a,
                                                                int exponent,
-                                                               const Options& options) const {
+                                                               const LuOptions& options) const {
   Known known;
-  const bool hashes = options.storage.used();
+  const bool hashes = options.run.storage.used();
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   const auto add = [&](const auto& values) {
@@ -169,7 +168,8 @@ void ScaledFactor<N, W>::factor(const SlabbedMatrix<A>& a, int exponent) {
 }
 
 template <class N, class W>
-ScaledFactor<N, W>::ScaledFactor(SavedFactor header, ChecksumReader& reader, const Options& options)
+ScaledFactor<N, W>::ScaledFactor(SavedFactor header, ChecksumReader& reader,
+                                 const RunOptions& options)
     : header_(std::move(header)),
       panels_(problem_of(header_.n, element_of<N>), in_panels(options, header_.panel)) {
   panels_.adopt(header_.info);
@@ -185,7 +185,7 @@ ScaledFactor<N, W>::ScaledFactor(SavedFactor header, ChecksumReader& reader, con
 
 template <class N, class W>
 ScaledFactor<N, W>::ScaledFactor(SavedFactor header, const StoredPlace& place,
-                                 const Options& options)
+                                 const RunOptions& options)
     : header_(std::move(header)),
       known_{.matrix = place.matrix},
       panels_(problem_of(header_.n, element_of<N>), in_panels(options, header_.panel),
@@ -362,20 +362,20 @@ using Complex128 = std::complex<double>;
 }  // namespace
 
 template ScaledFactor<double, double>::ScaledFactor(const ScaledSystem<double, double>&,
-                                                    const Options&);
+                                                    const LuOptions&);
 template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<double, double>&,
-                                                   const Options&);
+                                                   const LuOptions&);
 template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float, double>&,
-                                                   const Options&);
+                                                   const LuOptions&);
 template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float, float>&,
-                                                   const Options&);
+                                                   const LuOptions&);
 template ScaledFactor<Complex128, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex128, Complex128>&, const Options&);
+    const ScaledSystem<Complex128, Complex128>&, const LuOptions&);
 template ScaledFactor<Complex64, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex128, Complex128>&, const Options&);
+    const ScaledSystem<Complex128, Complex128>&, const LuOptions&);
 template ScaledFactor<Complex64, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex64, Complex128>&, const Options&);
+    const ScaledSystem<Complex64, Complex128>&, const LuOptions&);
 template ScaledFactor<Complex64, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex64, Complex64>&, const Options&);
+    const ScaledSystem<Complex64, Complex64>&, const LuOptions&);
 
 }  // namespace strata

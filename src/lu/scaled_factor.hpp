@@ -42,12 +42,12 @@ class ScaledFactor {
  public:
   /// Factors. `system` need not outlive it. A is W or the same of float.
   template <class T, class A>
-  ScaledFactor(const ScaledSystem<T, A>& system, const Options& options);
+  ScaledFactor(const ScaledSystem<T, A>& system, const LuOptions& options);
   /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
   /// can be; the caller finishes the reader.
-  ScaledFactor(SavedFactor header, ChecksumReader& reader, const Options& options);
+  ScaledFactor(SavedFactor header, ChecksumReader& reader, const RunOptions& options);
   /// What rests in storage, in `options.storage`. Throws Error{storage} unless it is whole.
-  ScaledFactor(SavedFactor header, const StoredPlace& place, const Options& options);
+  ScaledFactor(SavedFactor header, const StoredPlace& place, const RunOptions& options);
 
   /// As of LuPanels, with the determinant of A as it was given.
   [[nodiscard]] const LuInfo& info() const noexcept { return header_.info; }
@@ -87,7 +87,7 @@ class ScaledFactor {
   [[nodiscard]] N scaled_element(A element, std::int64_t i, std::int64_t j, int exponent) const;
   template <class A>
   [[nodiscard]] Known look_at(const SlabbedMatrix<A>& a, int exponent,
-                              const Options& options) const;
+                              const LuOptions& options) const;
   template <class A>
   void factor(const SlabbedMatrix<A>& a, int exponent);
   /// Whether a column is what it was when it was looked at.

@@ -19,7 +19,7 @@ namespace {
 /// By factors in T of R·A·C, scales rounded to powers of two.
 template <class T, class A>
 GeneralSolveResult solve_equilibrated(const ScaledSystem<T, A>& system, MatrixView<T> x,
-                                      const Options& options) {
+                                      const LuOptions& options) {
   using W = WideOf<T>;
   GeneralSolveResult result;
   ScaledFactor<T, W> factor(system, options);
@@ -37,7 +37,7 @@ GeneralSolveResult solve_equilibrated(const ScaledSystem<T, A>& system, MatrixVi
 /// By factors in T.
 template <class T, class A>
 GeneralSolveResult solve_scaled(ScaledSystem<T, A>& system, MatrixView<T> x,
-                                const Options& options) {
+                                const LuOptions& options) {
   if (system.rows_are_apart()) return solve_equilibrated(system, x, options);
   using W = WideOf<T>;
   GeneralSolveResult result;
@@ -63,7 +63,7 @@ GeneralSolveResult solve_scaled(ScaledSystem<T, A>& system, MatrixView<T> x,
 /// By factors in fp32, if that is as good; else `fallback` says why it is not, and x is as it was.
 template <class T>
 GeneralSolveResult solve_narrow(const ScaledSystem<T, T>& system, MatrixView<T> x,
-                                const Options& options) {
+                                const LuOptions& options) {
   GeneralSolveResult result;
   using N = NarrowOf<T>;
   ScaledFactor<N, T> factor(system, options);
@@ -89,11 +89,11 @@ GeneralSolveResult solve_narrow(const ScaledSystem<T, T>& system, MatrixView<T> 
 
 template <class T, class A, class B>
 GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
-                                const Options& options, bool narrow = false) {
+                                const LuOptions& options, bool narrow = false) {
   const auto start = std::chrono::steady_clock::now();
   require(a.rows == a.cols, ErrorKind::misuse, "solve", "a {} by {} matrix is not square", a.rows,
           a.cols);
-  require(!options.storage.used(), ErrorKind::misuse, "solve",
+  require(!options.run.storage.used(), ErrorKind::misuse, "solve",
           "a factor in storage is made by factor_general()");
   check_solve_shapes(a, b, x);
   DenseBlockOf<WideOf<T>> wide(b.rows, b.cols);
@@ -119,19 +119,19 @@ GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, Ma
 }  // namespace
 
 GeneralSolveResult solve_general(MatrixView<const double> a, MatrixView<const double> b,
-                                 MatrixView<double> x, const Options& options) {
+                                 MatrixView<double> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const float> b,
-                                 MatrixView<float> x, const Options& options) {
+                                 MatrixView<float> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 GeneralSolveResult solve_general(MatrixView<const double> a, MatrixView<const double> b,
-                                 MatrixView<float> x, const Options& options) {
+                                 MatrixView<float> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const double> b,
-                                 MatrixView<float> x, const Options& options) {
+                                 MatrixView<float> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 
@@ -141,29 +141,29 @@ using Complex64 = std::complex<float>;
 }  // namespace
 
 GeneralSolveResult solve_general(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                                 MatrixView<Complex128> x, const Options& options) {
+                                 MatrixView<Complex128> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 GeneralSolveResult solve_general_mixed(MatrixView<const double> a, MatrixView<const double> b,
-                                       MatrixView<double> x, const Options& options) {
+                                       MatrixView<double> x, const LuOptions& options) {
   return solve_system(a, b, x, options, true);
 }
 GeneralSolveResult solve_general_mixed(MatrixView<const Complex128> a,
                                        MatrixView<const Complex128> b, MatrixView<Complex128> x,
-                                       const Options& options) {
+                                       const LuOptions& options) {
   return solve_system(a, b, x, options, true);
 }
 
 GeneralSolveResult solve_general(MatrixView<const Complex64> a, MatrixView<const Complex64> b,
-                                 MatrixView<Complex64> x, const Options& options) {
+                                 MatrixView<Complex64> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 GeneralSolveResult solve_general(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                                 MatrixView<Complex64> x, const Options& options) {
+                                 MatrixView<Complex64> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 GeneralSolveResult solve_general(MatrixView<const Complex64> a, MatrixView<const Complex128> b,
-                                 MatrixView<Complex64> x, const Options& options) {
+                                 MatrixView<Complex64> x, const LuOptions& options) {
   return solve_system(a, b, x, options);
 }
 

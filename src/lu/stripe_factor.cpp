@@ -52,7 +52,7 @@ std::int64_t rule_stripe(const StripeProblem& problem, const Machine& machine) {
 }
 
 /// "auto" means the host: no other device has the kernels.
-Options on_cpus(Options options) {
+RunOptions on_cpus(RunOptions options) {
   if (options.devices == "auto") options.devices = "host";
   return options;
 }
@@ -110,23 +110,22 @@ PlannedRun plan_stripes(const StripeProblem& problem, const Machine& machine,
 }
 
 template <class T>
-StripeFactor<T>::StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOptions& stripes,
-                              const Options& options)
-    : options_(options),
-      session_(std::make_shared<DeviceSet>(on_cpus(options)), options),
+StripeFactor<T>::StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOptions& stripes)
+    : run_(stripes.run),
+      session_(std::make_shared<DeviceSet>(on_cpus(run_)), run_),
       problem_(stripe_problem(n, element_of<T>, rhs, session_.machine(), stripes)) {
   session_.adopt(plan_stripes(problem_, session_.machine(), stripes));
   if (problem_.in_storage) {
     StorageOptions storage;
-    storage.directories = options.storage.directories;
+    storage.directories = run_.storage.directories;
     storage.about = fmt::format("LU of order {} in {}, stripes of {} rows", n,
                                 to_string(problem_.precision), problem_.stripe);
     storage.temporary = true;
     storage.journal_bytes = 0;  // small blocks rest in files, too
-    storage.files = options.storage.files;
+    storage.files = run_.storage.files;
     files_ = FileStore::create(blocks(), storage);
   } else {
-    check_host_memory(session_.adopted(), options, "lu");
+    check_host_memory(session_.adopted(), run_, "lu");
     stripes_ = std::make_shared<FamilyMemory>(blocks(), kStripeFamily);
   }
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kStripePivotsFamily);
@@ -176,8 +175,8 @@ const LuInfo& StripeFactor<T>::factor(BlockSource source, double largest, Matrix
   const auto right = std::make_shared<FamilyMemory>(blocks(), kStripeRightFamily,
                                                     source_of_view<T>(b.data, b.ld, false));
   const auto store = store_of(blocks(), right);
-  RunOptions options;
-  options.progress = options_.progress;
+  IssueOptions options;
+  options.progress = run_.progress;
   options.what = "factor";
   options.watched = kStripeStatusFamily;
   options.watch = [&](BlockId id) {
@@ -235,8 +234,8 @@ RunReport StripeFactor<T>::solve(MatrixView<T> x, StripeSweeps sweeps) {
   const auto right = std::make_shared<FamilyMemory>(of_solve, kStripeRightFamily,
                                                     source_of_view<T>(x.data, x.ld, false));
   const auto store = store_of(of_solve, right);
-  RunOptions options;
-  options.progress = options_.progress;
+  IssueOptions options;
+  options.progress = run_.progress;
   options.what = "solve";
   SessionRun run;
   run.schedule = schedule;

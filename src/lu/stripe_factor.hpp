@@ -29,8 +29,7 @@ template <class T>
 class StripeFactor {
  public:
   /// For a matrix of order n, with `rhs` columns of B.
-  StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOptions& stripes,
-               const Options& options);
+  StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOptions& stripes);
 
   /// Factors the matrix that `source` provides, whose largest element has this magnitude, and
   /// carries B along: B ← L⁻¹·P·B, where LuInfo::ok. The determinant is not found.
@@ -61,7 +60,7 @@ class StripeFactor {
     return session_.adopted().plan->schedule().blocks;
   }
 
-  Options options_;
+  RunOptions run_;
   Session session_;  ///< which has adopted the plan of the factorization
   StripeProblem problem_;
   std::shared_ptr<FamilyMemory> stripes_;  ///< null: in …

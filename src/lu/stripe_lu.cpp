@@ -143,12 +143,12 @@ void finish(const ScaledSystem<W, W>& system, StripeFactor<W>& factor, DenseBloc
 
 template <class W>
 StripeSolveResult solve_stripes(const SlabbedMatrix<W>& a, MatrixView<const W> b, MatrixView<W> x,
-                                const StripeOptions& stripes, const Options& options) {
+                                const StripeOptions& stripes) {
   const auto start = std::chrono::steady_clock::now();
   check_solve_shapes(MatrixView<const W>{nullptr, a.n(), a.n(), std::max<std::int64_t>(a.n(), 1)},
                      b, x);
   const ScaledSystem<W, W> system(a, b);
-  StripeFactor<W> factor(a.n(), b.cols, stripes, options);
+  StripeFactor<W> factor(a.n(), b.cols, stripes);
   StripeSolveResult result;
   DenseBlockOf<W> carried(b.rows, b.cols);
   copy_columns<W, W>(system.b(), carried.view());
@@ -219,33 +219,31 @@ void set_pivoting(const std::string& name, StripeOptions& stripes) {
 }
 
 StripeSolveResult solve_by_stripes(MatrixView<const double> a, MatrixView<const double> b,
-                                   MatrixView<double> x, const StripeOptions& stripes,
-                                   const Options& options) {
-  return solve_stripes(whole_matrix(a), b, x, stripes, options);
+                                   MatrixView<double> x, const StripeOptions& stripes) {
+  return solve_stripes(whole_matrix(a), b, x, stripes);
 }
 StripeSolveResult solve_by_stripes(MatrixView<const std::complex<double>> a,
                                    MatrixView<const std::complex<double>> b,
-                                   MatrixView<std::complex<double>> x, const StripeOptions& stripes,
-                                   const Options& options) {
-  return solve_stripes(whole_matrix(a), b, x, stripes, options);
+                                   MatrixView<std::complex<double>> x,
+                                   const StripeOptions& stripes) {
+  return solve_stripes(whole_matrix(a), b, x, stripes);
 }
 StripeSolveResult solve_by_stripes(const MatrixSource<double>& a, MatrixView<const double> b,
-                                   MatrixView<double> x, const StripeOptions& stripes,
-                                   const Options& options) {
-  return solve_stripes(matrix_by_rows(a), b, x, stripes, options);
+                                   MatrixView<double> x, const StripeOptions& stripes) {
+  return solve_stripes(matrix_by_rows(a), b, x, stripes);
 }
 StripeSolveResult solve_by_stripes(const MatrixSource<std::complex<double>>& a,
                                    MatrixView<const std::complex<double>> b,
-                                   MatrixView<std::complex<double>> x, const StripeOptions& stripes,
-                                   const Options& options) {
-  return solve_stripes(matrix_by_rows(a), b, x, stripes, options);
+                                   MatrixView<std::complex<double>> x,
+                                   const StripeOptions& stripes) {
+  return solve_stripes(matrix_by_rows(a), b, x, stripes);
 }
 
 RunReport simulate_stripes(std::int64_t n, const Machine& machine, const StripeOptions& stripes,
-                           const Options& options, Element precision, std::int64_t rhs) {
+                           Element precision, std::int64_t rhs) {
   const StripeProblem problem = stripe_problem(n, precision, rhs, machine, stripes);
   PlannedRun planned = plan_stripes(problem, machine, stripes);
-  if (!problem.in_storage) check_host_memory(planned, options, "lu");
+  if (!problem.in_storage) check_host_memory(planned, stripes.run, "lu");
   return make_simulated_report(std::move(planned));
 }
 

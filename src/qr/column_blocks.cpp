@@ -79,7 +79,7 @@ class ColumnBlocks {
   }
   [[nodiscard]] ColumnSpan columns(std::int64_t k) const { return {k * kWidth, width(k)}; }
   [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(std::int64_t k) const {
-    return v_.passes(columns(k), options_.run, widest_passes<T>(v_.rows(), width(k), options_));
+    return v_.passes(columns(k), options_, widest_passes<T>(v_.rows(), width(k), options_));
   }
   [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
 
@@ -140,7 +140,7 @@ class ColumnBlocks {
   double project(std::int64_t k, const Gram& r, bool first) {
     double square = 0;
     for (std::int64_t c = 0; c < k; ++c) {
-      PassRunner<T> runner(v_.passes(columns(c), columns(k), options_.run), options_.run.progress);
+      PassRunner<T> runner(v_.passes(columns(c), columns(k), options_), options_.run.progress);
       const std::vector<double> s = runner.inner_columns(width(c));
       double of_pair = 0;
       for (const double x : s) of_pair += x * x;

@@ -218,12 +218,12 @@ std::vector<std::byte*> memory_of(const RowProblem& problem, const Plan& plan,
 }  // namespace
 
 template <class T>
-InPlacePasses<T>::InPlacePasses(std::vector<PlacedRows<T>> parts, const Options& options)
-    : parts_(std::move(parts)), progress_(options.progress), options_(options) {}
+InPlacePasses<T>::InPlacePasses(std::vector<PlacedRows<T>> parts, const QrOptions& options)
+    : parts_(std::move(parts)), progress_(options.run.progress), options_(options) {}
 
 template <class T>
 int InPlacePasses<T>::queues_of(const RowProblem& problem) const {
-  return parts_.size() > 1 ? problem.queues_of_part : queues_of(*parts_[0].site, options_);
+  return parts_.size() > 1 ? problem.queues_of_part : queues_of(*parts_[0].site, options_.run);
 }
 
 template <class T>
@@ -246,9 +246,9 @@ bool InPlacePasses<T>::joins_solves() const {
 
 /// Kernels of a CPU are one thread each.
 template <class T>
-int InPlacePasses<T>::queues_of(const DeviceSite& site, const Options& options) {
+int InPlacePasses<T>::queues_of(const DeviceSite& site, const RunOptions& run) {
   if (site.backend->kind() == DeviceKind::gpu) return 1;
-  return options.compute_queues > 0 ? options.compute_queues : site.queues();
+  return run.compute_queues > 0 ? run.compute_queues : site.queues();
 }
 
 template <class T>

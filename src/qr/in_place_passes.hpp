@@ -40,7 +40,7 @@ template <class T>
 class InPlacePasses final : public PassExecutor<T> {
  public:
   /// At least one part, at most kPartsMax; the mutex of each site is held as long as this lives.
-  InPlacePasses(std::vector<PlacedRows<T>> parts, const Options& options);
+  InPlacePasses(std::vector<PlacedRows<T>> parts, const QrOptions& options);
 
   [[nodiscard]] std::int64_t rows() const override;
   [[nodiscard]] std::int64_t cols() const override {
@@ -51,7 +51,7 @@ class InPlacePasses final : public PassExecutor<T> {
   void read(std::int64_t first, std::int64_t count, T* packed) override;
 
  private:
-  [[nodiscard]] static int queues_of(const DeviceSite& site, const Options& options);
+  [[nodiscard]] static int queues_of(const DeviceSite& site, const RunOptions& run);
   [[nodiscard]] RowProblem completed(RowProblem problem) const;
   [[nodiscard]] int queues_of(const RowProblem& problem) const;
   [[nodiscard]] std::shared_ptr<const Schedule> schedule_of(const RowProblem& problem) const;
@@ -67,7 +67,7 @@ class InPlacePasses final : public PassExecutor<T> {
 
   std::vector<PlacedRows<T>> parts_;
   ProgressCallback progress_;
-  Options options_;
+  QrOptions options_;
   std::shared_ptr<const CompiledPass> triangles_;  ///< the pass whose triangles are there
 };
 

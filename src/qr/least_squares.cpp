@@ -60,10 +60,11 @@ double length_of(const Column& x) {
 
 class LeastSquares {
  public:
-  LeastSquares(const TallInput<double>& a, const TallInput<double>& b, const Options& options)
+  LeastSquares(const TallInput<double>& a, const TallInput<double>& b,
+               const LeastSquaresOptions& options)
       : a_(a),
         b_(b),
-        options_(options),
+        options_{.wide_sums = options.wide_sums, .run = options.run},
         scale_(static_cast<std::size_t>(a.cols() + b.cols()), 1.0),
         lift_(scale_.size()),
         x_(static_cast<std::size_t>(b.cols())) {}
@@ -330,7 +331,7 @@ class LeastSquares {
     TallProblem<double> problem(std::make_unique<PlannedPasses<double>>(
                                     TallColumns<double>{.from = a_}, options_,
                                     std::vector<RowProblem>{{.pass = RowPass::apply_gram}}),
-                                QrOptions{.run = options_}, 0, Wanted::r);
+                                options_, 0, Wanted::r);
     run_automatic(problem);
     const double spread = problem.spread();
     Gram r = problem.r();
@@ -379,7 +380,7 @@ class LeastSquares {
     const TallColumns<double> columns{.from = a_};
     for (std::int64_t j = 0; j < n(); ++j) columns.read(0, q.rows, j, 1, q.column(j));
     TallPlace<double> place(q);
-    Orthonormalized found = orthonormalized(place, QrOptions{.run = options_});
+    Orthonormalized found = orthonormalized(place, options_);
     add_report(found.info.report);
     const double away = found.info.residual * std::sqrt(static_cast<double>(n()));
     const double spread = away * found.info.condition + found.info.orthogonality;
@@ -552,7 +553,7 @@ class LeastSquares {
 
   TallInput<double> a_;
   TallInput<double> b_;
-  Options options_;
+  QrOptions options_;
   std::vector<double> near_a_, near_b_;  ///< copies where columns were lifted
   std::vector<double> scale_;            ///< powers of two, of the columns of [A b]
   std::vector<int> lift_;                ///< and 2 to these, by which they are larger than given
@@ -564,7 +565,7 @@ class LeastSquares {
 }  // namespace
 
 LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,
-                               MatrixView<double> x, const Options& options) {
+                               MatrixView<double> x, const LeastSquaresOptions& options) {
   require(a.rows() >= a.cols(), ErrorKind::misuse, "lstsq",
           "{} unknowns are more than {} equations: there is no unique solution", a.cols(),
           a.rows());
@@ -580,7 +581,7 @@ LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<doubl
 }
 
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
-                               MatrixView<double> x, const Options& options) {
+                               MatrixView<double> x, const LeastSquaresOptions& options) {
   return least_squares(TallInput<double>{a}, TallInput<double>{b}, x, options);
 }
 

@@ -11,7 +11,7 @@
 
 #include "qr/row_passes.hpp"
 #include "qr/row_store.hpp"
-#include "strata/options.hpp"
+#include "strata/qr.hpp"
 
 namespace strata {
 

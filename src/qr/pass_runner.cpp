@@ -22,8 +22,8 @@ std::byte* bytes_of_values(Values& values) {
 }  // namespace
 
 template <class T>
-PassRunner<T>::PassRunner(TallColumns<T> matrix, const Options& options)
-    : PassRunner(std::make_unique<PlannedPasses<T>>(matrix, options), options.progress) {}
+PassRunner<T>::PassRunner(TallColumns<T> matrix, const QrOptions& options)
+    : PassRunner(std::make_unique<PlannedPasses<T>>(matrix, options), options.run.progress) {}
 
 template <class T>
 void PassRunner<T>::run_pass(RowProblem problem, PassData<T> data) {

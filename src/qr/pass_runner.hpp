@@ -37,7 +37,7 @@ template <class T>
 class PassRunner {
  public:
   /// By the engine. Throws Error{memory} if a device cannot hold what a pass needs at least.
-  PassRunner(TallColumns<T> matrix, const Options& options);
+  PassRunner(TallColumns<T> matrix, const QrOptions& options);
   /// progress: asked before each pass; may be null.
   PassRunner(std::unique_ptr<PassExecutor<T>> executor, ProgressCallback progress,
              KeepMatrix keep = KeepMatrix::no)

@@ -46,9 +46,10 @@ std::vector<RowProblem> of_matrix(std::vector<RowProblem> passes, const TallColu
   return passes;
 }
 
-Options with_budget(Options options, const std::vector<RowProblem>& widest) {
-  if (options.device_memory_bytes > 0) return options;
-  options.device_memory_bytes = cache_budget(options, DeviceSet(options).machine(), widest);
+QrOptions with_budget(QrOptions options, const std::vector<RowProblem>& widest) {
+  if (options.run.device_memory_bytes > 0) return options;
+  options.run.device_memory_bytes =
+      cache_budget(options.run, DeviceSet(options.run).machine(), widest);
   return options;
 }
 
@@ -67,23 +68,23 @@ std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool 
 /// A block that is copied into new memory for every pass to come costs more than one that is copied
 /// again, so the budget is one that caches hold. (1,000,000 × 20 on two cores of an AMD EPYC: 0.20
 /// s of processor time with 16 MiB, 0.29 with 64 MiB, 0.34 with all of V. No bit depends on it.)
-std::int64_t cache_budget(const Options& options, const Machine& machine,
+std::int64_t cache_budget(const RunOptions& run, const Machine& machine,
                           std::vector<RowProblem> widest) {
   constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
   const bool cpus = std::all_of(machine.devices.begin(), machine.devices.end(),
                                 [](const DeviceModel& d) { return d.kind == DeviceKind::cpu; });
-  if (options.device_memory_bytes > 0 || !cpus) return 0;
+  if (run.device_memory_bytes > 0 || !cpus) return 0;
   for (RowProblem& problem : widest) problem.devices = static_cast<int>(machine.devices.size());
   return std::min(std::max(kCacheBytes, 2 * smallest_budget_of(widest)), smallest_memory(machine));
 }
 
 template <class T>
-PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options,
+PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const QrOptions& options,
                                 const std::vector<RowProblem>& widest)
     : matrix_(matrix),
       widest_(of_matrix(widest, matrix)),
       options_(with_budget(options, widest_)),
-      session_(options_),
+      session_(options_.run),
       identity_(new_identity()),
       tsqr_identity_(new_identity()) {
   session_.set_home([this](const BlockTable& blocks) {
@@ -211,8 +212,8 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   RowStore<T> store(
       blocks, matrix_, std::move(families),
       replaced ? TallColumns<T>{.from = {.view = matrix_.to}, .to = matrix_.to} : data.beside);
-  RunOptions options;
-  options.progress = options_.progress;
+  IssueOptions options;
+  options.progress = options_.run.progress;
   options.what = "qr";
   (void)session_.run(pass, store, options);
   // Blocks of other passes are those of V before it; or the devices have what was V.

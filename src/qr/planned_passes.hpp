@@ -19,7 +19,7 @@ namespace strata {
                                     bool first);
 /// The memory of each device by which passes go on CPUs where none was asked for, in bytes; 0: that
 /// of the machine. widest: as PlannedPasses has it, with the extents and elements of a matrix.
-[[nodiscard]] std::int64_t cache_budget(const Options& options, const Machine& machine,
+[[nodiscard]] std::int64_t cache_budget(const RunOptions& run, const Machine& machine,
                                         std::vector<RowProblem> widest);
 
 template <class T>
@@ -27,7 +27,7 @@ class PlannedPasses final : public PassExecutor<T> {
  public:
   /// widest: of the passes to come those that may need most memory; their m, n and elements follow
   /// from the matrix. Throws Error{memory} if a device cannot hold what they need at least.
-  PlannedPasses(TallColumns<T> matrix, const Options& options,
+  PlannedPasses(TallColumns<T> matrix, const QrOptions& options,
                 const std::vector<RowProblem>& widest = {{.pass = RowPass::solve_gram}});
 
   /// Whether V is more than the devices hold, and there is room for the pass that makes Q of it by
@@ -48,7 +48,7 @@ class PlannedPasses final : public PassExecutor<T> {
 
   TallColumns<T> matrix_;
   std::vector<RowProblem> widest_;
-  Options options_;
+  QrOptions options_;
   Session session_;
   std::int64_t block_elements_ = 0;  ///< 0: no pass has been run
   std::uint64_t identity_;

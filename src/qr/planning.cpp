@@ -136,7 +136,7 @@ QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& given, const Q
                         precision == Element::fp64 ? widest_passes<double>(m, n, options)
                                                    : widest_passes<float>(m, n, options));
   RowProblem problem = problem_of(m, n, machine, precision, condition);
-  problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
+  problem.wide_sums = wide_sums_of(options.wide_sums, n, machine);
   const bool doubles = precision == Element::fp64;
   std::vector<RowProblem> widest =
       doubles ? widest_passes<double>(m, n, options) : widest_passes<float>(m, n, options);
@@ -185,7 +185,7 @@ QrPlan simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& given, const
       with_cache_budget(given, options, problem_of(m, n, given, precision, condition),
                         {{.pass = RowPass::apply_gram}});
   RowProblem problem = problem_of(m, n, machine, precision, condition);
-  problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
+  problem.wide_sums = wide_sums_of(options.wide_sums, n, machine);
   const double once =
       precision == Element::fp64 ? Limits<double>::kUnshifted : Limits<float>::kUnshifted;
   RowProblem widest = problem;

@@ -56,7 +56,7 @@ template <class T>
 Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
   if (v.cols() > kQrColumnsMax) return run_column_blocks(v, options);
   return orthonormalized<T>(
-      v.passes(ColumnSpan{0, v.cols()}, options.run, widest_passes<T>(v.rows(), v.cols(), options)),
+      v.passes(ColumnSpan{0, v.cols()}, options, widest_passes<T>(v.rows(), v.cols(), options)),
       options);
 }
 template Orthonormalized orthonormalized(TallPlace<double>&, const QrOptions&);
@@ -74,7 +74,7 @@ Orthonormalized orthonormalized(const TallInput<T>& v, MatrixView<T> q, const Qr
     for (std::int64_t j = 0; j < q.cols; ++j) columns.read(0, q.rows, j, 1, q.column(j));
     return orthonormalized(place, options);
   }
-  auto passes = std::make_unique<PlannedPasses<T>>(columns, options.run,
+  auto passes = std::make_unique<PlannedPasses<T>>(columns, options,
                                                    widest_passes<T>(q.rows, q.cols, options));
   // A V that passes through the devices is read once a pass in any case, and need not be stored
   // between them.
@@ -165,7 +165,7 @@ QrInfo factor_parts(std::span<const MatrixView<T>> given, MatrixView<T> r,
 }
 
 /// Whether V, in host memory, is in that of the one device there is, with no other bound on it.
-bool computes_in_host_memory(const Options& options) {
+bool computes_in_host_memory(const RunOptions& options) {
   if (options.device_memory_bytes > 0 || options.policy != Policy::opt) return false;
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
   return choices.size() == 1 && choices[0].indices.size() == 1 &&

@@ -56,7 +56,7 @@ std::vector<T> TallPlace<T>::get(std::int64_t j) const {
 }
 
 template <class T>
-std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(ColumnSpan columns, const Options& options,
+std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(ColumnSpan columns, const QrOptions& options,
                                                       const std::vector<RowProblem>& widest) const {
   if (on_host()) {
     const MatrixView<T> v = columns_of(parts_[0].v, columns);
@@ -70,7 +70,7 @@ std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(ColumnSpan columns, const 
 }
 template <class T>
 std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(ColumnSpan left, ColumnSpan right,
-                                                      const Options& options) const {
+                                                      const QrOptions& options) const {
   if (on_host()) {
     const MatrixView<T> v = columns_of(parts_[0].v, left);
     const MatrixView<T> beside = columns_of(parts_[0].v, right);

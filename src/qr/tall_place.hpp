@@ -37,12 +37,13 @@ class TallPlace {
   [[nodiscard]] std::vector<T> get(std::int64_t j) const;
 
   /// Passes over some of the columns, which they read and write; widest: as PlannedPasses has it.
-  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(ColumnSpan columns, const Options& options,
+  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(ColumnSpan columns,
+                                                        const QrOptions& options,
                                                         const std::vector<RowProblem>& widest = {
                                                             {.pass = RowPass::solve_gram}}) const;
   /// Passes over two blocks of columns.
   [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(ColumnSpan left, ColumnSpan right,
-                                                        const Options& options) const;
+                                                        const QrOptions& options) const;
 
  private:
   [[nodiscard]] bool on_host() const noexcept { return parts_[0].site == nullptr; }

@@ -119,9 +119,8 @@ class TallProblem {
   /// V is read until Q has been written for the first time.
   TallProblem(const TallInput<T>& v, MatrixView<T> q, const QrOptions& options,
               std::int64_t first_column = 0)
-      : TallProblem(
-            std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v, .to = q}, options.run),
-            options, first_column) {}
+      : TallProblem(std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v, .to = q}, options),
+                    options, first_column) {}
   /// V is where the executor has it.
   TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrOptions& options,
               std::int64_t first_column = 0, Wanted wanted = Wanted::q);

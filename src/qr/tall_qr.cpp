@@ -39,8 +39,8 @@ std::unique_ptr<TallProblem<T>> factored(const TallInput<T>& v, const QrOptions&
                  .beside = v.cols()};
   }
   auto problem = std::make_unique<TallProblem<T>>(
-      std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v}, options.run, widest), options,
-      0, wanted);
+      std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v}, options, widest), options, 0,
+      wanted);
   run_automatic(*problem);
   return problem;
 }

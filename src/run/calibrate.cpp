@@ -111,7 +111,7 @@ void fill_random(std::byte* data, std::int64_t tile) {
 
 class Calibrator {
  public:
-  Calibrator(DeviceSet& devices, const Options& options, Element precision, double seconds)
+  Calibrator(DeviceSet& devices, const RunOptions& options, Element precision, double seconds)
       : options_(options), devices_(devices), precision_(precision), seconds_(seconds) {}
 
   Machine measure(const std::vector<std::int64_t>& tiles) {
@@ -455,7 +455,7 @@ class Calibrator {
     return {static_cast<double>(bytes) / std::max(whole - latency, 1e-9), latency};
   }
 
-  const Options& options_;
+  const RunOptions& options_;
   DeviceSet& devices_;
   Element precision_;
   double seconds_;
@@ -466,14 +466,14 @@ class Calibrator {
 
 }  // namespace
 
-Machine calibrate_devices(DeviceSet& devices, const Options& options,
+Machine calibrate_devices(DeviceSet& devices, const RunOptions& options,
                           const std::vector<std::int64_t>& tiles, Element precision,
                           double seconds) {
   return Calibrator(devices, options, precision, seconds).measure(tiles);
 }
 
-Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles, Element precision,
-                  double seconds) {
+Machine calibrate(const RunOptions& options, const std::vector<std::int64_t>& tiles,
+                  Element precision, double seconds) {
   DeviceSet devices(options);
   return calibrate_devices(devices, options, tiles, precision, seconds);
 }

@@ -7,7 +7,7 @@
 
 namespace strata {
 
-[[nodiscard]] Machine calibrate_devices(DeviceSet& devices, const Options& options,
+[[nodiscard]] Machine calibrate_devices(DeviceSet& devices, const RunOptions& options,
                                         const std::vector<std::int64_t>& tiles, Element precision,
                                         double seconds);
 

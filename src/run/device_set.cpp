@@ -278,7 +278,7 @@ Machine detect_machine(const std::string& devices, std::int64_t memory_bytes) {
   return make_machine(places_of(devices), memory_bytes, 0);
 }
 
-void add_storage(Machine& machine, const Options& options) {
+void add_storage(Machine& machine, const RunOptions& options) {
   const auto disks = std::max(static_cast<double>(options.storage.directories.size()), 1.0);
   StorageModel storage{{disks * 2e9, 1e-4}, {disks * 1.5e9, 1e-4}, 0};
   if (options.rates && options.rates->storage) {
@@ -326,13 +326,15 @@ void start_devices(const std::string& devices) {
   }
 }
 
-DeviceSet::DeviceSet(const Options& options) : DeviceSet(places_of(options.devices), options) {}
+DeviceSet::DeviceSet(const RunOptions& options, CholeskyPath path)
+    : DeviceSet(places_of(options.devices), options, path) {}
 
 DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
-                     const Options& options)
-    : DeviceSet(places_of(backend, indices), options) {}
+                     const RunOptions& options, CholeskyPath path)
+    : DeviceSet(places_of(backend, indices), options, path) {}
 
-DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& options)
+DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const RunOptions& options,
+                     CholeskyPath path)
     : pinned_(std::make_unique<PinnedRanges>()) {
   require(options.device_memory_bytes >= 0 && options.compute_queues >= 0 &&
               options.compute_queues <= 16,
@@ -344,7 +346,7 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
   if (options.storage.used()) add_storage(machine_, options);
   linked_ = all_linked(places);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);
-  tuning_ = potrf_tuning_for(options.path, *places[0].backend, places[0].index);
+  tuning_ = potrf_tuning_for(path, *places[0].backend, places[0].index);
   for (std::size_t d = 0; d < places.size(); ++d) {
     Entry entry;
     entry.backend = places[d].backend;

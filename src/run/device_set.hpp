@@ -15,6 +15,7 @@
 #include "run/pinned_ring.hpp"
 #include "run/potrf_tuning.hpp"
 #include "schedule/plan.hpp"
+#include "strata/cholesky_options.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
@@ -49,11 +50,13 @@ struct DevicePlace {
 
 class DeviceSet {
  public:
-  explicit DeviceSet(const Options& options);
+  explicit DeviceSet(const RunOptions& options, CholeskyPath path = CholeskyPath::automatic);
   /// The devices `indices` of a backend; options.devices is not read.
-  DeviceSet(const Backend& backend, const std::vector<int>& indices, const Options& options);
+  DeviceSet(const Backend& backend, const std::vector<int>& indices, const RunOptions& options,
+            CholeskyPath path = CholeskyPath::automatic);
   /// Any devices; options.devices is not read.
-  DeviceSet(const std::vector<DevicePlace>& places, const Options& options);
+  DeviceSet(const std::vector<DevicePlace>& places, const RunOptions& options,
+            CholeskyPath path = CholeskyPath::automatic);
 
   /// The backend of device d. Two devices have the same backend if and only if their queues may
   /// wait for each other's events.
@@ -67,7 +70,7 @@ class DeviceSet {
   [[nodiscard]] bool linked() const noexcept { return linked_; }
   [[nodiscard]] int count() const noexcept { return static_cast<int>(devices_.size()); }
   /// Tuning of potrf on the first device; the others are taken to be like it. It follows the
-  /// options' path: the planned one reads no file.
+  /// path: the planned one reads no file.
   [[nodiscard]] const PotrfTuning& tuning() const noexcept { return tuning_; }
   [[nodiscard]] Device& device(int d) { return *devices_[static_cast<std::size_t>(d)].device; }
   /// A device that can page-lock host memory: the first that does not run host code.

@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kAttention{50};
 
 class Runner {
  public:
-  Runner(const Plan& plan, DeviceSet& devices, BlockStore& store, const RunOptions& options)
+  Runner(const Plan& plan, DeviceSet& devices, BlockStore& store, const IssueOptions& options)
       : devices_(devices), state_(plan, devices, store, options) {
     require(plan.start().empty() || plan.start() == devices.residency(), ErrorKind::misuse, "run",
             "the plan starts from blocks that are not, or no longer, on the devices");
@@ -145,7 +145,7 @@ class Runner {
 
   void note_stored(BlockId id, const Step& step) {
     state_.mover.stored(step.device, id);
-    const RunOptions& options = state_.options;
+    const IssueOptions& options = state_.options;
     if (id.family() != options.watched || !options.watch) return;
     state_.mover.await_home(id);
     if (!state_.given_up()) outcome_.ended_early |= options.watch(id);
@@ -192,7 +192,8 @@ class Runner {
 
 }  // namespace
 
-RunOutcome run(const Plan& plan, DeviceSet& devices, BlockStore& store, const RunOptions& options) {
+RunOutcome run(const Plan& plan, DeviceSet& devices, BlockStore& store,
+               const IssueOptions& options) {
   return Runner(plan, devices, store, options).follow();
 }
 

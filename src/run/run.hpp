@@ -24,7 +24,7 @@ struct OperationValues {
   const void* values = nullptr;  ///< alive until the run ends
 };
 
-struct RunOptions {
+struct IssueOptions {
   std::vector<OperationValues> values;
   /// Called by the thread that called run() when a block of family `watched` is at home; the run
   /// ends early if it returns true.
@@ -41,12 +41,12 @@ struct RunOutcome {
 
 /// Throws Error{misuse} if the plan starts from a residency that is not that of the devices.
 [[nodiscard]] RunOutcome run(const Plan& plan, DeviceSet& devices, BlockStore& store,
-                             const RunOptions& options = {});
+                             const IssueOptions& options = {});
 
 /// Executes the tasks of a schedule in order, on one queue of one device that holds every block:
 /// the definition of a correct run, for tests. Blocks are read from the store when first needed and
 /// all written ones go back, but for temporary ones.
 void run_in_order(const Schedule& schedule, const Backend& backend, BlockStore& store,
-                  const RunOptions& options = {});
+                  const IssueOptions& options = {});
 
 }  // namespace strata

@@ -13,7 +13,7 @@ namespace {
 class InOrder {
  public:
   InOrder(const Schedule& schedule, const Backend& backend, BlockStore& store,
-          const RunOptions& options)
+          const IssueOptions& options)
       : schedule_(schedule),
         backend_(backend),
         store_(store),
@@ -89,7 +89,7 @@ class InOrder {
   const Schedule& schedule_;
   const Backend& backend_;
   BlockStore& store_;
-  const RunOptions& options_;
+  const IssueOptions& options_;
   std::unique_ptr<Device> device_;
   std::map<BlockId, Block> memory_;
   std::unique_ptr<Queue> queue_;
@@ -98,7 +98,7 @@ class InOrder {
 }  // namespace
 
 void run_in_order(const Schedule& schedule, const Backend& backend, BlockStore& store,
-                  const RunOptions& options) {
+                  const IssueOptions& options) {
   InOrder(schedule, backend, store, options).execute();
 }
 

@@ -28,7 +28,7 @@ namespace strata {
 
 /// What the threads of a run share.
 struct RunState {
-  RunState(const Plan& p, DeviceSet& d, BlockStore& s, const RunOptions& o)
+  RunState(const Plan& p, DeviceSet& d, BlockStore& s, const IssueOptions& o)
       : plan(p),
         options(o),
         devices(d),
@@ -37,7 +37,7 @@ struct RunState {
             [this] { return given_up() || queue_failed(); }) {}
 
   const Plan& plan;
-  const RunOptions& options;
+  const IssueOptions& options;
   const DeviceSet& devices;
   std::vector<std::byte*> arenas;  ///< by device
   std::deque<QueueLog> queues;     ///< by number in the plan; a deque: a log is never moved

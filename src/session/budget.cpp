@@ -66,7 +66,7 @@ void check_host_memory(std::int64_t needed, std::int64_t there, const std::strin
 }
 
 void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
-                       std::int64_t arena_bytes, const Machine& machine, const Options& options,
+                       std::int64_t arena_bytes, const Machine& machine, const RunOptions& options,
                        const char* where, std::string_view beside, std::string_view otherwise) {
   const bool bounded = options.host_memory_bytes > 0;
   std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
@@ -88,7 +88,7 @@ std::int64_t host_bytes_beside_storage(const Plan& plan) {
   return bytes;
 }
 
-void check_host_memory(const PlannedRun& planned, const Options& options, const char* where,
+void check_host_memory(const PlannedRun& planned, const RunOptions& options, const char* where,
                        std::string_view beside, std::string_view otherwise) {
   const Plan& plan = *planned.plan;
   MemoryNeeds needs;

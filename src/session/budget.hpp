@@ -57,11 +57,11 @@ void check_host_memory(std::int64_t needed, std::int64_t there, const std::strin
 /// `arena_bytes`, the memory of all devices, if they are CPUs. `beside` is what else needs memory,
 /// as the message has it.
 void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
-                       std::int64_t arena_bytes, const Machine& machine, const Options& options,
+                       std::int64_t arena_bytes, const Machine& machine, const RunOptions& options,
                        const char* where, std::string_view beside = {},
                        std::string_view otherwise = {});
 /// The same for one that is planned.
-void check_host_memory(const PlannedRun& planned, const Options& options, const char* where,
+void check_host_memory(const PlannedRun& planned, const RunOptions& options, const char* where,
                        std::string_view beside = {}, std::string_view otherwise = {});
 
 }  // namespace strata

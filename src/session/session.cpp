@@ -25,9 +25,10 @@ bool predicts_alike(const HomeModel& a, const HomeModel& b) {
 
 }  // namespace
 
-Session::Session(const Options& options) : Session(std::make_shared<DeviceSet>(options), options) {}
+Session::Session(const RunOptions& options)
+    : Session(std::make_shared<DeviceSet>(options), options) {}
 
-Session::Session(std::shared_ptr<DeviceSet> devices, const Options& options)
+Session::Session(std::shared_ptr<DeviceSet> devices, const RunOptions& options)
     : devices_(std::move(devices)), policy_(options.policy) {}
 
 void Session::adopt(PlannedRun planned) {
@@ -110,7 +111,7 @@ const PlannedRun& Session::plan_of(SessionRun& wanted) {
   return *planned;
 }
 
-const RunReport& Session::run(SessionRun wanted, BlockStore& store, const RunOptions& options) {
+const RunReport& Session::run(SessionRun wanted, BlockStore& store, const IssueOptions& options) {
   if (is_adopted(wanted)) wanted.figures = *adopted_;
   const PlannedRun& planned = plan_of(wanted);
   if (wanted.figures.policy.empty()) wanted.figures.policy = planned.policy;
@@ -120,7 +121,7 @@ const RunReport& Session::run(SessionRun wanted, BlockStore& store, const RunOpt
 }
 
 const RunReport& Session::follow(const Plan& plan, const RunFigures& figures, BlockStore& store,
-                                 const RunOptions& options) {
+                                 const IssueOptions& options) {
   (void)report();  // adds the one before
   last_report_ = make_report(plan, figures, strata::run(plan, *devices_, store, options).trace);
   return *last_report_;
@@ -150,7 +151,7 @@ void Session::fetch(const RunFigures& figures) {
   planned.n = figures.n;
   planned.tile = figures.tile;
   planned.host_bytes = figures.host_bytes;
-  RunOptions options;
+  IssueOptions options;
   options.what = "fetch";
   const auto store = home_(planned.plan->schedule().blocks);
   (void)follow(*planned.plan, planned, *store, options);

@@ -34,9 +34,9 @@ struct SessionRun {
 
 class Session {
  public:
-  explicit Session(const Options& options);
+  explicit Session(const RunOptions& options);
   /// On these devices; of the options only the policy is read.
-  Session(std::shared_ptr<DeviceSet> devices, const Options& options);
+  Session(std::shared_ptr<DeviceSet> devices, const RunOptions& options);
 
   [[nodiscard]] DeviceSet& devices() const noexcept { return *devices_; }
   /// By which runs are planned: that of the devices, or of the plan that was adopted.
@@ -64,7 +64,7 @@ class Session {
 
   /// Plans and runs. The report is that of this run alone, until the session is used again. Throws
   /// as Plan and run() do; a run that fails takes along what was only on the devices.
-  const RunReport& run(SessionRun wanted, BlockStore& store, const RunOptions& options = {});
+  const RunReport& run(SessionRun wanted, BlockStore& store, const IssueOptions& options = {});
 
   /// Whether blocks that the last run had are only on the devices.
   [[nodiscard]] bool only_here() const;
@@ -85,7 +85,7 @@ class Session {
   [[nodiscard]] const PlannedRun& plan_of(SessionRun& wanted);
   void fetch(const RunFigures& figures);
   const RunReport& follow(const Plan& plan, const RunFigures& figures, BlockStore& store,
-                          const RunOptions& options);
+                          const IssueOptions& options);
 
   std::shared_ptr<DeviceSet> devices_;
   Policy policy_;

@@ -317,7 +317,7 @@ TEST(SparseMethods, TasksAtWorkAddUpToTheirTime) {
 }
 
 TEST(SparseMethods, SmallFrontsHaveARateForEachChoice) {
-  Options run;
+  RunOptions run;
   run.devices = "host:1";
   SmallRuns runs{.orders = {2, 9}, .batches = {1, 7, 100}, .streams = {1, 3}, .repeats = 2};
   const auto rates = small_front_rates(run, runs);

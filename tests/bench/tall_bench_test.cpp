@@ -20,8 +20,8 @@
 namespace strata::bench {
 namespace {
 
-Options small_host(int devices = 1) {
-  Options options;
+RunOptions small_host(int devices = 1) {
+  RunOptions options;
   options.devices = "host:" + std::to_string(devices);
   options.device_memory_bytes = 256 << 20;
   return options;
@@ -239,7 +239,7 @@ TEST(TallBench, DealsVToDevicesWithTheSameResult) {
   bench.repeats = 1;
   bench.methods = {QrMethod::automatic};
   bench.deal_on_cpus = true;
-  Options options = small_host();
+  RunOptions options = small_host();
   options.device_memory_bytes = std::int64_t{64} << 20;
   for (const bool floats : {false, true}) {
     bench.floats = floats;

@@ -51,10 +51,10 @@ double worst_row(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x) {
   return static_cast<double>(worst);
 }
 
-Options host_options_of(std::int64_t tile) {
-  Options options;
-  options.devices = "host";
-  options.device_memory_bytes = 4 << 20;
+CholeskyOptions host_options_of(std::int64_t tile) {
+  CholeskyOptions options;
+  options.run.devices = "host";
+  options.run.device_memory_bytes = 4 << 20;
   options.tile = tile;
   return options;
 }

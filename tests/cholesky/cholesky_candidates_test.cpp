@@ -196,10 +196,10 @@ TEST(CholeskyCandidates, RatesOfOneSizeSayNothingAboutAnother) {
   Machine machine = slow_machine(1, 64 << 20, 400);
   CholeskyProblem problem = candidate_problem_of(1500, 1);
   const std::int64_t rule = rule_tile(problem, machine);
-  (void)plan_path(problem, machine, Options());
+  (void)plan_path(problem, machine, CholeskyOptions());
   EXPECT_NE(problem.tile, rule);
   std::erase_if(machine.devices[0].kernels, [](const KernelRate& k) { return k.flops > 2 * 4096; });
-  const PlannedRun found = plan_path(problem, machine, Options());
+  const PlannedRun found = plan_path(problem, machine, CholeskyOptions());
   EXPECT_EQ(problem.tile, rule);
   EXPECT_EQ(found.predicted_seconds, simulate(*found.plan).seconds);
 }
@@ -266,8 +266,8 @@ TEST(CholeskyCandidates, WhatIsMeasuredAreCandidatesThatFit) {
 
 TEST(CholeskyCandidates, OfAMachineWithoutDevicesIsMisuse) {
   CholeskyProblem problem = candidate_problem_of(100, 0);
-  EXPECT_THROW((void)plan_path(problem, Machine(), Options()), Error);
-  Options negative;
+  EXPECT_THROW((void)plan_path(problem, Machine(), CholeskyOptions()), Error);
+  CholeskyOptions negative;
   negative.tile = -1;
   EXPECT_THROW((void)plan_path(problem, Machine::emulated(1, 1 << 20), negative), Error);
 }
@@ -315,9 +315,9 @@ TEST(ReproducibleTile, SoThePlannedPathHasTheSameBitsUnderEveryBudget) {
   for (const bool planned : {true, false}) {
     for (const std::int64_t memory : {200'000, 500'000, 2'000'000, 50'000'000}) {
       for (const std::string devices : {"host:1", "host:3"}) {
-        Options options;
-        options.devices = devices;
-        options.device_memory_bytes = memory;
+        CholeskyOptions options;
+        options.run.devices = devices;
+        options.run.device_memory_bytes = memory;
         if (planned) options.path = CholeskyPath::planned;
         const CholeskyFactor factor = cholesky(a.view(), options);
         tiles.insert(factor.report().tile);

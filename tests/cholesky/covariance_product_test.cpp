@@ -77,8 +77,8 @@ struct CovarianceProductCase {
                     std::make_shared<FamilyMemory>(blocks, product::kProduct, zeros)});
   }
 
-  [[nodiscard]] RunOptions run_options() const {
-    RunOptions options;
+  [[nodiscard]] IssueOptions run_options() const {
+    IssueOptions options;
     options.values = {{covariance_times.name, &parameters}};
     return options;
   }
@@ -152,7 +152,7 @@ TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy
     for (const std::int64_t budget : {least, least + 2500, 3 * least, 1_MiB}) {
       for (const Policy policy : kPolicies) {
         if (thinned.skips()) continue;
-        Options options;
+        RunOptions options;
         options.devices = text;
         options.device_memory_bytes = budget;
         options.compute_queues = 2;
@@ -243,9 +243,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, SolverProduct, ::testing::ValuesIn(test::avai
 TEST_P(SolverProduct, HoldsTheNuggetAndFindsTheCoordinatesOfTheFactorization) {
   const std::int64_t n = 75;
   const Matrix<double> points = signed_uniform_matrix(n, 2, 5);
-  Options options;
-  options.devices = test::devices_text(GetParam(), 1);
-  options.device_memory_bytes = 1_MiB;
+  CovarianceOptions options;
+  options.run.devices = test::devices_text(GetParam(), 1);
+  options.run.device_memory_bytes = 1_MiB;
   options.tile = 16;
   CovarianceSolver solver(points.view(), options);
   ASSERT_TRUE(solver.factor({1.5, 0.3, 0.5, 0.25, true}).ok);
@@ -289,10 +289,10 @@ TEST_P(SolverProduct, HasTheSameBitsOnAnyDevicesAndBudget) {
     if (text.empty()) continue;
     for (const std::int64_t memory : {std::int64_t{10000}, std::int64_t{40000}, 1_MiB}) {
       for (const int queues : {1, 3}) {
-        Options options;
-        options.devices = text;
-        options.device_memory_bytes = memory;
-        options.compute_queues = queues;
+        CovarianceOptions options;
+        options.run.devices = text;
+        options.run.device_memory_bytes = memory;
+        options.run.compute_queues = queues;
         options.tile = 16;
         CovarianceSolver solver(points.view(), options);
         ASSERT_TRUE(solver.factor({1.0, 0.3, 1.5, 0.1, true}).ok);
@@ -308,8 +308,8 @@ TEST_P(SolverProduct, HasTheSameBitsOnAnyDevicesAndBudget) {
 
 TEST(SolverProductMisuse, IsNamed) {
   const Matrix<double> points = signed_uniform_matrix(9, 2, 5);
-  Options options;
-  options.devices = "host:1";
+  CovarianceOptions options;
+  options.run.devices = "host:1";
   CovarianceSolver solver(points.view(), options);
   Matrix<double> v(9, 2), narrow(9, 1), low(8, 2);
   EXPECT_THROW((void)solver.multiply(v.view(), v.view()), Error) << "no parameters yet";
@@ -323,8 +323,8 @@ TEST(SolverProductMisuse, IsNamed) {
 TEST(SolverProductMisuse, AMatrixThatIsNotPositiveDefiniteHasAProductAllTheSame) {
   Matrix<double> points = signed_uniform_matrix(20, 2, 5);
   for (std::int64_t d = 0; d < 2; ++d) points(7, d) = points(3, d);  // twice the same, no nugget
-  Options options;
-  options.devices = "host:1";
+  CovarianceOptions options;
+  options.run.devices = "host:1";
   options.tile = 8;
   CovarianceSolver solver(points.view(), options);
   const FactorInfo& info = solver.factor({1.0, 0.3, 0.5, 0.0, true});

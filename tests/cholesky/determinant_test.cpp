@@ -25,8 +25,8 @@ TEST_P(Determinant, IsThatOfTheDiagonalInEveryRunOfMany) {
   CholeskyProblem problem;
   problem.n = n;
   problem.point_dimensions = 2;
-  Options options;
-  options.devices = test::devices_text(GetParam(), 1);
+  CholeskyOptions options;
+  options.run.devices = test::devices_text(GetParam(), 1);
   options.tile = tile;
   options.path = CholeskyPath::planned;
   TileFactor factor(problem, options);

@@ -25,10 +25,11 @@ struct ProbedFactor {
   MixedCase c;
   TileFactor factor;
 
-  explicit ProbedFactor(const Options& options, std::int64_t n = kMixedOrder,
+  explicit ProbedFactor(const CholeskyOptions& options, std::int64_t n = kMixedOrder,
                         std::int64_t tile = kMixedTile, Element single = Element::fp32)
-      : ProbedFactor(options, std::make_shared<DeviceSet>(options), n, tile, single) {}
-  ProbedFactor(const Options& options, std::shared_ptr<DeviceSet> devices,
+      : ProbedFactor(options, std::make_shared<DeviceSet>(options.run, options.path), n, tile,
+                     single) {}
+  ProbedFactor(const CholeskyOptions& options, std::shared_ptr<DeviceSet> devices,
                std::int64_t n = kMixedOrder, std::int64_t tile = kMixedTile,
                Element single = Element::fp32)
       : c(n, tile, 0.05, {.accuracy = 1e-5}, single, devices->count(), 0.1),
@@ -53,11 +54,11 @@ struct ProbedFactor {
   }
 };
 
-Options probed_on(int devices, std::int64_t memory_bytes = kEnough,
-                  const std::string& backend = "host") {
-  Options options;
-  options.devices = devices_text(backend, devices);
-  options.device_memory_bytes = memory_bytes;
+CholeskyOptions probed_on(int devices, std::int64_t memory_bytes = kEnough,
+                          const std::string& backend = "host") {
+  CholeskyOptions options;
+  options.run.devices = devices_text(backend, devices);
+  options.run.device_memory_bytes = memory_bytes;
   return options;
 }
 /// Some steps, each divided by the norms of the one before.
@@ -347,7 +348,7 @@ TEST(LanczosStep, HasTheSameBitsHoweverManyCallsATaskHas) {
           families.push_back(std::make_shared<FamilyMemory>(blocks, f, std::move(source)));
         }
         MemoryStore store(blocks, families);
-        RunOptions options;
+        IssueOptions options;
         options.values = {{covariance_times.name, &parameters}};
         run_in_order(schedule, host_backend(), store, options);
         Bytes of_store = contents_of(store);
@@ -365,9 +366,9 @@ TEST(LanczosStep, HasTheSameBitsHoweverManyCallsATaskHas) {
 
 TEST(DeviceProbes, ADeviceThatDiesAnywhereInAStepIsAnError) {
   FaultBackend backend;
-  Options options = probed_on(2);
-  options.device_memory_bytes = kEnough;
-  const auto devices = std::make_shared<DeviceSet>(backend, std::vector<int>{0, 1}, options);
+  CholeskyOptions options = probed_on(2);
+  options.run.device_memory_bytes = kEnough;
+  const auto devices = std::make_shared<DeviceSet>(backend, std::vector<int>{0, 1}, options.run);
   ProbedFactor p(options, devices, 75);
   const std::vector<double> norms(3, 1.0);
   std::vector<double> expected;

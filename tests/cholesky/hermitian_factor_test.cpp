@@ -70,7 +70,7 @@ class PlannedHermitian {
     return lower_tiles_of<T>(*store);
   }
   void expect_same(const std::vector<T>& expected, std::int64_t budget, Policy policy) const {
-    Options options;
+    RunOptions options;
     options.devices = "host:" + std::to_string(problem_.devices);
     options.device_memory_bytes = budget;
     options.compute_queues = 2;
@@ -255,7 +255,7 @@ TEST(ComplexCholeskyUse, RefusesAnotherElementThanTheFactors) {
 }
 
 TEST(ComplexPlan, MovesTwiceTheBytesAndTakesFourTimesTheFlops) {
-  Options options;
+  CholeskyOptions options;
   options.tile = 64;
   options.path = CholeskyPath::planned;
   const auto planned = [&](Element element, std::int64_t slots) {

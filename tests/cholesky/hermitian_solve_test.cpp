@@ -39,7 +39,7 @@ TYPED_TEST_SUITE(ComplexSystem, ComplexSystemTypes);
 
 /// Certificate of a system whose elements are those of A, b and x in W.
 template <class T, class A, class B>
-void expect_certified(const Matrix<A>& a, const Matrix<B>& b, const Options& options,
+void expect_certified(const Matrix<A>& a, const Matrix<B>& b, const CholeskyOptions& options,
                       double wanted) {
   Matrix<T> x(b.rows, b.cols);
   const SolveResult result = solve(a.view(), b.view(), x.view(), options);

@@ -46,12 +46,13 @@ Matrix<T> complex_waves(std::int64_t n, std::int64_t columns) {
   });
 }
 
-inline Options tiled_options(const std::string& devices, std::int64_t tile, std::int64_t tiles) {
-  Options options;
-  options.devices = devices;
+inline CholeskyOptions tiled_options(const std::string& devices, std::int64_t tile,
+                                     std::int64_t tiles) {
+  CholeskyOptions options;
+  options.run.devices = devices;
   options.tile = tile;
-  options.device_memory_bytes = tiles * (tile * tile * 16 + 256);
-  options.compute_queues = 2;
+  options.run.device_memory_bytes = tiles * (tile * tile * 16 + 256);
+  options.run.compute_queues = 2;
   return options;
 }
 

@@ -17,11 +17,11 @@ namespace {
 
 using test::Matrix;
 
-Options on(const std::string& devices, CholeskyPath path) {
-  Options options;
-  options.devices = devices;
+CholeskyOptions on(const std::string& devices, CholeskyPath path) {
+  CholeskyOptions options;
+  options.run.devices = devices;
   options.path = path;
-  options.device_memory_bytes = std::int64_t{1} << 24;
+  options.run.device_memory_bytes = std::int64_t{1} << 24;
   return options;
 }
 
@@ -36,7 +36,7 @@ Machine machine_of(const std::string& name, std::int64_t memory_bytes, int count
   return machine;
 }
 
-std::string path_of(std::int64_t n, const Machine& machine, const Options& options = {},
+std::string path_of(std::int64_t n, const Machine& machine, const CholeskyOptions& options = {},
                     bool generated = false) {
   CholeskyProblem problem;
   problem.n = n;
@@ -55,7 +55,7 @@ TEST(InCore, IsTakenByASingleGpuThatHoldsTheMatrix) {
   EXPECT_EQ(path_of(4096, machine_of("host", kMuch)), "planned");
   EXPECT_EQ(path_of(4096, machine_of("cuda", 4096 * 4096 * 8)), "planned") << "no room to solve";
   EXPECT_EQ(path_of(4096, machine_of("cuda", kMuch), {}, true), "planned") << "generated";
-  Options options;
+  CholeskyOptions options;
   options.tile = 512;
   EXPECT_EQ(path_of(4096, machine_of("cuda", kMuch), options), "planned") << "a tile was asked for";
   options = {};
@@ -67,7 +67,7 @@ TEST(InCore, IsTakenByASingleGpuThatHoldsTheMatrix) {
 }
 
 TEST(InCore, NeverFallsBack) {
-  Options options;
+  CholeskyOptions options;
   options.path = CholeskyPath::in_core;
   try {
     (void)path_of(1000, machine_of("cuda", 8'000'255), options);
@@ -95,7 +95,7 @@ TEST_P(InCoreRun, IsWithinRoundingOfThePlannedOne) {
   for (const std::int64_t n : {0, 1, 65, 300}) {
     const Matrix<double> a = test::random_spd_matrix<double>(n, 3);
     const CholeskyFactor core = cholesky(a.view(), on(GetParam(), CholeskyPath::in_core));
-    Options tiles = on(GetParam(), CholeskyPath::planned);
+    CholeskyOptions tiles = on(GetParam(), CholeskyPath::planned);
     tiles.tile = 64;
     const CholeskyFactor planned = cholesky(a.view(), tiles);
     EXPECT_EQ(core.report().path, "in-core");
@@ -126,8 +126,8 @@ TEST_P(InCoreRun, SolvesWithAnyNumberOfRightHandSides) {
   const Matrix<double> a = test::random_spd_matrix<double>(n, 4);
   // Room for the factor and all columns, for a few of them, for one.
   for (const std::int64_t columns : {600, 7, 1}) {
-    Options options = on(GetParam(), CholeskyPath::in_core);
-    options.device_memory_bytes = (n + columns) * n * 8 + 1024;
+    CholeskyOptions options = on(GetParam(), CholeskyPath::in_core);
+    options.run.device_memory_bytes = (n + columns) * n * 8 + 1024;
     for (const std::int64_t rhs : {0, 1, 5, 250}) {
       const Matrix<double> b = test::make_matrix<double>(
           n, rhs, [](auto i, auto j) { return std::sin(static_cast<double>(1 + i * 3 + j * 7)); });
@@ -184,7 +184,8 @@ TEST_P(InCoreRun, AGeneratedMatrixWhereItIsAskedFor) {
   const Matrix<double> targets =
       test::make_matrix<double>(3, 2, [](auto i, auto j) { return 0.2 * double(i + j); });
   for (const int planned : {0, 1}) {
-    Options options = on(GetParam(), planned != 0 ? CholeskyPath::planned : CholeskyPath::in_core);
+    CovarianceOptions options{
+        on(GetParam(), planned != 0 ? CholeskyPath::planned : CholeskyPath::in_core)};
     if (planned != 0) options.tile = 32;
     CovarianceSolver solver(points.view(), options);
     const FactorInfo& info = solver.factor(parameters);

@@ -118,7 +118,7 @@ TEST_P(InverseDiagonalRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy
     for (const std::int64_t budget : {least, least + 5000, 3 * least, 1_MiB}) {
       for (const Policy policy : kPolicies) {
         if (thinned.skips()) continue;
-        Options options;
+        RunOptions options;
         options.devices = text;
         options.device_memory_bytes = budget;
         options.compute_queues = 2;
@@ -165,10 +165,10 @@ TEST(InverseDiagonal, OfACovarianceIsThatOfItsSolves) {
   std::vector<double> expected;
   for (const std::int64_t tile : {32, 33, 131}) {
     for (const std::int64_t tiles : {4, 1000}) {
-      Options options;
-      options.devices = tile == 131 ? "host:1" : "host:2";
+      CovarianceOptions options;
+      options.run.devices = tile == 131 ? "host:1" : "host:2";
       options.tile = tile;
-      if (tile < 131) options.device_memory_bytes = tiles * (tile * tile * 8 + 256);
+      if (tile < 131) options.run.device_memory_bytes = tiles * (tile * tile * 8 + 256);
       CovarianceSolver solver(points.view(), options);
       ASSERT_TRUE(solver.factor({1.0, 0.3, 0.5, 0.1, true}).ok);
       std::vector<double> diagonal(static_cast<std::size_t>(n));
@@ -189,8 +189,8 @@ TEST(InverseDiagonal, OfACovarianceIsThatOfItsSolves) {
 
 TEST(InverseDiagonal, NeedsAFactorAndAPlaceForEveryValue) {
   const Matrix<double> points = uniform_matrix(9, 2, 5);
-  Options options;
-  options.devices = "host:1";
+  CovarianceOptions options;
+  options.run.devices = "host:1";
   CovarianceSolver solver(points.view(), options);
   std::vector<double> diagonal(9);
   EXPECT_THROW((void)solver.inverse_diagonal(diagonal), Error);

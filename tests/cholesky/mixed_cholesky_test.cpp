@@ -22,10 +22,10 @@ using test::Matrix;
 constexpr double kRanges[] = {0.02627, 0.078809, 0.210158};  // weak, medium, strong correlation
 constexpr double kAccuracies[] = {1e-5, 1e-6, 1e-7, 1e-8};
 
-Options mixed_options_of(std::int64_t tile, double accuracy, PrecisionRule rule) {
-  Options options;
-  options.devices = "host";
-  options.device_memory_bytes = std::int64_t{1} << 30;
+CovarianceOptions mixed_options_of(std::int64_t tile, double accuracy, PrecisionRule rule) {
+  CovarianceOptions options;
+  options.run.devices = "host";
+  options.run.device_memory_bytes = std::int64_t{1} << 30;
   options.tile = tile;
   options.mixed.accuracy = accuracy;
   options.mixed.rule = rule;
@@ -58,7 +58,7 @@ TEST_P(MixedField, IsTheNearerToItsGaussianTheFinerTheAccuracy) {
   std::vector<TilePrecision> map_before;
   for (const double accuracy : kAccuracies) {
     SCOPED_TRACE(accuracy);
-    Options options = mixed_options_of(kTile, accuracy, rule);
+    CovarianceOptions options = mixed_options_of(kTile, accuracy, rule);
     options.mixed.guard = false;
     MixedFactor factor(points.view(), options);
     ASSERT_TRUE(factor.factor({1, range, 0.5, 0, true}).ok);
@@ -134,7 +134,7 @@ TEST(MixedCholesky, UsesOnlyWhatIsAllowedAndLeavesNothingOutIfItMayNot) {
   const Matrix<double> a = test::exponential_covariance(points, 0.05);
   for (const char* names : {"fp64", "fp64,fp32", "fp64,fp16", "fp64,fp8", "fp64,fp32,fp16"}) {
     for (const bool keep_all : {false, true}) {
-      Options options = mixed_options_of(32, 1e-5, PrecisionRule::factor);
+      CovarianceOptions options = mixed_options_of(32, 1e-5, PrecisionRule::factor);
       options.mixed.allowed = parse_precisions(names);
       options.mixed.keep_all = keep_all;
       MixedFactor factor(points.view(), options);
@@ -155,7 +155,7 @@ TEST(MixedCholesky, ProductRulesOfThePaperKeepItsPromise) {
   const Matrix<double> points = test::ordered_points(512, 32, 9);
   const Matrix<double> a = test::exponential_covariance(points, 0.05);
   for (const ProductRule product : {ProductRule::target, ProductRule::lower, ProductRule::higher}) {
-    Options options = mixed_options_of(32, 1e-6, PrecisionRule::paper);
+    CovarianceOptions options = mixed_options_of(32, 1e-6, PrecisionRule::paper);
     options.mixed.product = product;
     MixedFactor factor(points.view(), options);
     ASSERT_TRUE(factor.factor({1, 0.05, 0.5, 0, true}).ok);
@@ -171,7 +171,7 @@ TEST(MixedCholesky, IsWhatACovarianceSolverReportsOf) {
   EXPECT_EQ(solver.report().mixed->accuracy_asked, 1e-6);
   EXPECT_EQ(solver.report().mixed->rows, 10);
   EXPECT_EQ(solver.report().traffic, solver.report().planned_traffic);
-  Options plain = mixed_options_of(32, 0, PrecisionRule::factor);
+  CovarianceOptions plain = mixed_options_of(32, 0, PrecisionRule::factor);
   CovarianceSolver uniform(points.view(), plain);
   ASSERT_TRUE(uniform.factor({1, 0.05, 0.5, 0, true}).ok);
   EXPECT_FALSE(uniform.report().mixed.has_value());

@@ -22,10 +22,10 @@ namespace {
 constexpr double kAllowed = 4 * kSmallAccuracy;  // as in mixed_cholesky_test.cpp
 constexpr std::int64_t kMuch = std::int64_t{1} << 24;
 
-Options options_on(int devices, std::int64_t memory_bytes) {
-  Options options;
-  options.devices = "host:" + std::to_string(devices);
-  options.device_memory_bytes = memory_bytes;
+CovarianceOptions options_on(int devices, std::int64_t memory_bytes) {
+  CovarianceOptions options;
+  options.run.devices = "host:" + std::to_string(devices);
+  options.run.device_memory_bytes = memory_bytes;
   options.tile = kMixedTile;
   return options;
 }
@@ -100,7 +100,7 @@ void expect_bits_of_the_schedule_in_order(const MixedCase& reference, double acc
     c.problem.devices = devices;
     const std::int64_t least = smallest_budget_bytes(tile_cholesky(c.problem, {}));
     for (const std::int64_t budget : {least, least + 7 * kMixedTile * kMixedTile * 8, kMuch}) {
-      DeviceSet set(options_on(devices, budget));
+      DeviceSet set(options_on(devices, budget).run);
       for (const Policy policy : kPolicies) {
         if (thinned.skips()) continue;
         SCOPED_TRACE(std::to_string(devices) + " devices of " + std::to_string(budget) +
@@ -143,7 +143,7 @@ TEST_P(MixedRun, ATileFactorHasThemTooWhereverItsTilesStay) {
 
 TEST_P(MixedRun, TilesThatFitStayUntilTheyAreAskedFor) {
   const MixedCase c(kMixedOrder, kMixedTile, GetParam());
-  const auto devices = std::make_shared<DeviceSet>(options_on(1, kMuch));
+  const auto devices = std::make_shared<DeviceSet>(options_on(1, kMuch).run);
   TileFactor factor(c.problem, options_on(1, kMuch), devices);
   ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
   const std::uint64_t identity = factor.problem().factor_identity;
@@ -194,11 +194,12 @@ TEST_P(MixedRun, APlanWithoutRoomForTheTilesBringsThemHomeFirst) {
     for (std::int64_t budget = least; budget < 200'000;
          budget += kSanitized ? budget : budget / 4) {
       // Copies are said to be slow, so that tiles stay where they are as long as they can.
-      Options slow = options_on(count, budget);
-      slow.rates = Machine::emulated(1, budget);
-      slow.rates->devices[0].kind = DeviceKind::cpu;
-      slow.rates->devices[0].host_to_device = slow.rates->devices[0].device_to_host = {1e4, 0};
-      const auto devices = std::make_shared<DeviceSet>(slow);
+      CovarianceOptions slow = options_on(count, budget);
+      slow.run.rates = Machine::emulated(1, budget);
+      slow.run.rates->devices[0].kind = DeviceKind::cpu;
+      slow.run.rates->devices[0].host_to_device =
+          slow.run.rates->devices[0].device_to_host = {1e4, 0};
+      const auto devices = std::make_shared<DeviceSet>(slow.run);
       TileFactor factor(c.problem, slow, devices);
       const auto only_here = [&] {
         return devices->residency().only_here(factor.problem().factor_identity);
@@ -286,7 +287,7 @@ TEST(BlockNormsOfFactor, AreToldWhereItsTilesLie) {
       CholeskyProblem problem = c.problem;
       problem.formats = {};
       problem.formats.kept = kept;
-      Options options = options_on(devices, kMuch);
+      CovarianceOptions options = options_on(devices, kMuch);
       TileFactor factor(problem, options);
       ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
       EXPECT_EQ(factor.report().traffic, factor.report().planned_traffic);
@@ -328,7 +329,7 @@ TEST(MixedRunOfFp64, HasTheBitsOfTheUniformFactor) {
     for (const int devices : {1, 2}) {
       TileFactor uniform(problem, options_on(devices, kMuch));
       ASSERT_TRUE(uniform.factor_covariance(points.data.data(), parameters).ok);
-      Options options = options_on(devices, kMuch);
+      CovarianceOptions options = options_on(devices, kMuch);
       options.mixed.accuracy = 1e-6;
       options.mixed.rule = rule;
       options.mixed.allowed = {true, false, false, false};
@@ -387,7 +388,7 @@ void expect_death(F&& call) {
 class MixedFault : public ::testing::Test {
  protected:
   MixedFault() : c(kMixedOrder, kMixedTile, Element::fp32, 2) {
-    Options options;
+    RunOptions options;
     options.device_memory_bytes = kMuch;
     devices = std::make_shared<DeviceSet>(backend, std::vector{0, 1}, options);
     factor.emplace(c.problem, options_on(2, kMuch), devices);

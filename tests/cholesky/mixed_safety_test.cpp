@@ -18,10 +18,10 @@ namespace {
 constexpr std::int64_t kSafetyTile = 160;  // of which the pilot takes 80 points, rows 1, 3, 5 …
 constexpr double kUnseen = 32;             // what random vectors may not notice
 
-Options safety_options_of(double accuracy, PrecisionRule rule = PrecisionRule::factor) {
-  Options options;
-  options.devices = "host";
-  options.device_memory_bytes = std::int64_t{1} << 28;
+CovarianceOptions safety_options_of(double accuracy, PrecisionRule rule = PrecisionRule::factor) {
+  CovarianceOptions options;
+  options.run.devices = "host";
+  options.run.device_memory_bytes = std::int64_t{1} << 28;
   options.tile = kSafetyTile;
   options.mixed.accuracy = accuracy;
   options.mixed.rule = rule;
@@ -69,7 +69,7 @@ TEST(MixedSafety, ATileThatIsKeptIsRaisedByItsNorm) {
   const Matrix<double> points = interleaved(6 * kSafetyTile, 0.1);
   const Matrix<double> a = exponential_covariance(points, 0.3);
   for (const double accuracy : {1e-3, 1e-5, 1e-7}) {
-    Options options = safety_options_of(accuracy);
+    CovarianceOptions options = safety_options_of(accuracy);
     options.mixed.keep_all = true;
     options.mixed.guard = false;
     MixedFactor factor(points.view(), options);
@@ -91,7 +91,7 @@ TEST(MixedSafety, WhatIsLargerByRoundingAloneIsNotFactoredAgain) {
   const Matrix<double> a = exponential_covariance(points, 0.05);
   const TileNorms exact = exact_norms(a, dense_factor(a), kTile);
   for (const double accuracy : {1e-5, 1e-6}) {
-    Options options = safety_options_of(accuracy);
+    CovarianceOptions options = safety_options_of(accuracy);
     options.tile = kTile;
     MixedFactor factor(points.view(), options);
     ASSERT_TRUE(factor.factor({1, 0.05, 0.5, 0, true}).ok);
@@ -132,7 +132,7 @@ TEST(MixedSafety, OverflowsOfFewBitsShowInTheNormsThatWereMet) {
     ASSERT_GT(norms.largest[at], 0.1);
     norms.factor[at] = 1e-5;  // in fp8, with a scale for what is 2^12 times smaller
     for (double& largest : norms.largest) largest = std::min(largest, 0x1p-12);
-    Options options = safety_options_of(0);
+    CovarianceOptions options = safety_options_of(0);
     options.tile = 16;
     c.set_map(norms, {.accuracy = 1e-5}, single);
     ASSERT_EQ(c.map().stored(1, 0), TilePrecision::fp8);
@@ -178,7 +178,7 @@ TEST(MixedSafety, SmoothFieldsAreFactoredMoreFinelyOrInFp64) {
       const Matrix<double> a = matern_covariance(points, range, smoothness);
       for (const bool guard : {true, false}) {
         SCOPED_TRACE(testing::Message() << smoothness << " " << range << " " << guard);
-        Options options = safety_options_of(1e-5);
+        CovarianceOptions options = safety_options_of(1e-5);
         options.mixed.guard = guard;
         MixedFactor factor(points.view(), options);
         const FactorInfo& info = factor.factor({1, range, smoothness, 0, true});
@@ -225,7 +225,7 @@ TEST(MixedSafety, CoincidentPointsAreNotPositiveDefiniteAsFp64Says) {
     for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
       for (const bool guard : {true, false}) {
         if (thinned.skips()) continue;
-        Options options = safety_options_of(1e-6, rule);
+        CovarianceOptions options = safety_options_of(1e-6, rule);
         options.mixed.guard = guard;
         MixedFactor factor(points.view(), options);
         const FactorInfo& info = factor.factor(parameters);

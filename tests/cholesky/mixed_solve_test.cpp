@@ -22,9 +22,9 @@ class MixedSolve : public ::testing::TestWithParam<std::tuple<Element, int>> {
   }
   /// With room for everything, or for a few tiles.
   [[nodiscard]] TileFactor factor_of(const MixedCase& one, bool roomy) const {
-    Options options;
-    options.devices = "host:" + std::to_string(one.problem.devices);
-    options.device_memory_bytes = roomy ? std::int64_t{1} << 24 : 30'000;
+    CholeskyOptions options;
+    options.run.devices = "host:" + std::to_string(one.problem.devices);
+    options.run.device_memory_bytes = roomy ? std::int64_t{1} << 24 : 30'000;
     TileFactor factor(one.problem, options);
     EXPECT_TRUE(factor.factor_covariance(one.points.data.data(), one.parameters).ok);
     return factor;

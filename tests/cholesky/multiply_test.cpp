@@ -107,7 +107,7 @@ void expect_bits_of_the_schedule_in_order(Sweep sweep, const std::string& backen
   for (const std::int64_t budget : {least, least + 5000, 3 * least, 1_MiB}) {
     for (const Policy policy : kPolicies) {
       if (thinned.skips()) continue;
-      Options options;
+      RunOptions options;
       options.devices = text;
       options.device_memory_bytes = budget;
       options.compute_queues = 2;
@@ -143,8 +143,8 @@ TEST(MultiplyLower, IsUndoneByTheSolveAndGivesTheMatrixBack) {
   const std::int64_t n = 131;
   const Matrix<double> points = signed_uniform_matrix(n, 2, 5);
   for (const std::int64_t tile : {32, 131}) {
-    Options options;
-    options.devices = "host:2";
+    CovarianceOptions options;
+    options.run.devices = "host:2";
     options.tile = tile;
     CovarianceSolver solver(points.view(), options);
     ASSERT_TRUE(solver.factor({1.0, 0.3, 0.5, 0.1, true}).ok);
@@ -174,8 +174,8 @@ TEST(MultiplyLower, IsUndoneByTheSolveAndGivesTheMatrixBack) {
 TEST(MultiplyLower, OfAMixedFactorIsTheSumOverItsColumns) {
   const std::int64_t n = 700;
   const Matrix<double> points = test::ordered_points(n, 64, 5);
-  Options options;
-  options.devices = "host:2";
+  CovarianceOptions options;
+  options.run.devices = "host:2";
   options.tile = 64;
   options.mixed.accuracy = 1e-5;
   CovarianceSolver solver(points.view(), options);
@@ -219,8 +219,8 @@ TEST(MultiplyLower, OfAMixedFactorIsTheSumOverItsColumns) {
 
 TEST(MultiplyLower, NeedsAFactorAndRowsThatFit) {
   const Matrix<double> points = signed_uniform_matrix(9, 2, 5);
-  Options options;
-  options.devices = "host:1";
+  CovarianceOptions options;
+  options.run.devices = "host:1";
   CovarianceSolver solver(points.view(), options);
   Matrix<double> b(9, 1);
   EXPECT_THROW((void)solver.multiply_lower(b.view()), Error);

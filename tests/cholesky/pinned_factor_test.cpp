@@ -17,19 +17,20 @@ namespace {
 
 constexpr std::int64_t n = 203;
 
-Options options_with(HostPinning pinning, std::int64_t tile) {
-  Options options;
-  options.host_pinning = pinning;
-  options.device_memory_bytes = tile == n ? 4 * n * n * 8 : 9 * tile * tile * 8;
+CholeskyOptions options_with(HostPinning pinning, std::int64_t tile) {
+  CholeskyOptions options;
+  options.run.host_pinning = pinning;
+  options.run.device_memory_bytes = tile == n ? 4 * n * n * 8 : 9 * tile * tile * 8;
   options.tile = tile;
-  options.compute_queues = 2;
+  options.run.compute_queues = 2;
   return options;
 }
 
-std::shared_ptr<DeviceSet> devices_of(const Backend& backend, int count, const Options& options) {
+std::shared_ptr<DeviceSet> devices_of(const Backend& backend, int count,
+                                      const CholeskyOptions& options) {
   std::vector<int> indices;
   for (int d = 0; d < count; ++d) indices.push_back(d);
-  return std::make_shared<DeviceSet>(backend, indices, options);
+  return std::make_shared<DeviceSet>(backend, indices, options.run, options.path);
 }
 
 struct Result {
@@ -39,7 +40,7 @@ struct Result {
 };
 
 /// Factors, solves in both directions, factors again.
-Result solve_on(const Backend& backend, int devices, const Options& options) {
+Result solve_on(const Backend& backend, int devices, const CholeskyOptions& options) {
   const Matrix<double> a = random_spd_matrix<double>(n, 11);
   const std::vector<double> before = a.data;
   Matrix<double> x = make_matrix<double>(n, 3, [](auto i, auto j) { return i % 7 - j; });
@@ -62,7 +63,7 @@ TEST(PinnedFactor, IsTheSameHoweverItsMemoryIsPinned) {
   const PinnedBackend backend;
   for (const std::int64_t tile : {std::int64_t{32}, n}) {
     for (int devices = 1; devices <= (tile == n ? 1 : 3); ++devices) {
-      const Options plain = options_with(HostPinning::automatic, tile);
+      const CholeskyOptions plain = options_with(HostPinning::automatic, tile);
       const Result expected = solve_on(host_backend(), devices, plain);
       EXPECT_EQ(expected.report.pinned_bytes, 0) << "on CPU devices nothing is";
       for (const HostPinning how : {HostPinning::automatic, HostPinning::ahead,
@@ -90,7 +91,7 @@ TEST(PinnedFactor, OfACovarianceIsTheSame) {
   });
   CovarianceParameters parameters{1.3, 0.2, 0.5, 0.1, true};
   const auto factor_on = [&](const Backend& backend, HostPinning how) {
-    const Options options = options_with(how, 32);
+    const CholeskyOptions options = options_with(how, 32);
     CholeskyProblem problem;
     problem.n = n;
     problem.point_dimensions = 2;
@@ -125,7 +126,7 @@ TEST(PinnedFactor, ARefusalToPinIsAnErrorOnlyAhead) {
     CholeskyProblem problem;
     problem.n = n;
     const auto make = [&](HostPinning how) {
-      const Options options = options_with(how, 32);
+      const CholeskyOptions options = options_with(how, 32);
       auto devices = devices_of(backend, 1, options);
       faults.set({.refused_pin = 1});
       const TileFactor factor(problem, options, std::move(devices));
@@ -146,10 +147,10 @@ TEST(PinnedFactor, IsPredictedToTakeLongerTheLessIsPageLocked) {
   const BlockSource source = source_of_view(a.data.data(), a.ld(), true);
   // As slow as the bounce buffers come: most of a run is staging.
   const auto predicted = [&](const Backend& on, HostPinning how, bool load) {
-    Options options = options_with(how, 32);
-    Machine rates = DeviceSet(backend, {0}, options).machine();
+    CholeskyOptions options = options_with(how, 32);
+    Machine rates = DeviceSet(backend, {0}, options.run).machine();
     rates.devices[0].staging = {1e6, 1e-4};
-    options.rates = rates;
+    options.run.rates = rates;
     CholeskyProblem problem;
     problem.n = n;
     TileFactor factor(problem, options, devices_of(on, 1, options));
@@ -177,9 +178,9 @@ TEST(PinnedFactor, IsPredictedToTakeLongerTheLessIsPageLocked) {
 TEST(PinnedFactor, SimulationKnowsOfTheSourceAndOfPinning) {
   Machine machine = Machine::emulated(1, 4 << 20);
   const auto simulated = [&](HostPinning how, bool generated) {
-    Options options;
+    CholeskyOptions options;
     options.tile = 64;
-    options.host_pinning = how;
+    options.run.host_pinning = how;
     return simulate_cholesky(1000, machine, options, Element::fp64, generated)
         .predicted_seconds.value();
   };
@@ -201,7 +202,8 @@ TEST(PinnedFactor, ReportsNameTheTuningFileThatWasFollowed) {
   const std::string old = before == nullptr ? "" : before;
   setenv("STRATA_TUNING", path.c_str(), 1);
   const auto sources = [&](const Backend& on, CholeskyPath way) {
-    Options options = options_with(HostPinning::never, way == CholeskyPath::in_core ? n : 32);
+    CholeskyOptions options =
+        options_with(HostPinning::never, way == CholeskyPath::in_core ? n : 32);
     if (way == CholeskyPath::in_core) options.tile = 0;
     options.path = way;
     CholeskyProblem problem;

@@ -66,7 +66,7 @@ struct PlannedCholeskyCase {
 
   [[nodiscard]] std::vector<double> oracle(const std::string& backend) const {
     const auto store = make_store();
-    RunOptions options;
+    IssueOptions options;
     options.values = {{covariance.name, &parameters}};
     run_in_order(tile_cholesky(problem, {}), test::backend_of(backend), *store, options);
     return lower_of(*store);
@@ -77,7 +77,7 @@ struct PlannedCholeskyCase {
 void expect_same(const std::string& backend, const PlannedCholeskyCase& c,
                  const std::vector<double>& expected, std::int64_t budget, Policy policy,
                  bool linked = false) {
-  Options options;
+  RunOptions options;
   options.devices = test::devices_text(backend, c.problem.devices);
   options.device_memory_bytes = budget;
   options.compute_queues = 2;
@@ -89,7 +89,7 @@ void expect_same(const std::string& backend, const PlannedCholeskyCase& c,
   EXPECT_EQ(planned.plan->totals().peer_copies > 0,
             linked && c.problem.devices > 1 && c.problem.n > c.problem.tile);
   ASSERT_LE(planned.plan->layout().arena_bytes(), budget);
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{covariance.name, &c.parameters}};
   const RunOutcome outcome = run(*planned.plan, devices, *store, run_options);
   EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
@@ -216,7 +216,7 @@ TEST(MemoryNeeds, AreSaidBeforeAnythingIsPlanned) {
     for (const std::int64_t tile : {0, 64}) {
       CholeskyProblem problem;
       problem.n = n;
-      Options options;
+      CholeskyOptions options;
       options.tile = tile;
       try {
         (void)plan_path(problem, Machine::emulated(2, 1300), options);

@@ -19,10 +19,10 @@ class RefinedCovariance : public ::testing::TestWithParam<std::tuple<std::string
  protected:
   void SetUp() override {
     const auto& [backend, devices] = GetParam();
-    options_.devices = devices_text(backend, devices);
-    if (options_.devices.empty()) GTEST_SKIP() << "too few GPUs";
+    options_.run.devices = devices_text(backend, devices);
+    if (options_.run.devices.empty()) GTEST_SKIP() << "too few GPUs";
     options_.tile = 32;
-    options_.device_memory_bytes = 1 << 20;
+    options_.run.device_memory_bytes = 1 << 20;
     exact_ = std::make_unique<CovarianceSolver>(points_.view(), options_);
     near_ = std::make_unique<CovarianceSolver>(points_.view(), options_);
     ASSERT_TRUE(exact_->factor({1.0, 0.1, 0.5, 0.01, true}).ok);
@@ -36,7 +36,7 @@ class RefinedCovariance : public ::testing::TestWithParam<std::tuple<std::string
     };
   }
 
-  Options options_;
+  CovarianceOptions options_;
   Matrix<double> points_ =
       make_matrix<double>(kRefinedOrder, 2, [](auto i, auto j) { return signed_uniform(3, i, j); });
   std::unique_ptr<CovarianceSolver> exact_;

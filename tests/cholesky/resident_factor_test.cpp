@@ -19,10 +19,11 @@ constexpr std::int64_t kResidentOrder = 75;  // of tiles of 16: the last one is 
 
 class ResidentFactor : public ::testing::TestWithParam<std::string> {
  protected:
-  [[nodiscard]] static Options options_on(int devices, std::int64_t memory_bytes = 1 << 20) {
-    Options options;
-    options.devices = devices_text(GetParam(), devices);
-    options.device_memory_bytes = memory_bytes;
+  [[nodiscard]] static CovarianceOptions options_on(int devices,
+                                                    std::int64_t memory_bytes = 1 << 20) {
+    CovarianceOptions options;
+    options.run.devices = devices_text(GetParam(), devices);
+    options.run.device_memory_bytes = memory_bytes;
     options.tile = 16;
     return options;
   }

@@ -61,14 +61,15 @@ Matrix<W> right_sides_of(std::int64_t n) {
 }
 
 /// Options of a factor of A in tiles of 12, in files.
-Options filed(std::int64_t n, std::int64_t bytes_of_element, const Scratch& folder) {
-  return in_folders(
-      test::within_budget({"host:1", 0.6, 0}, n * (n + 12) / 2 * bytes_of_element, 12), folder, 2);
+CholeskyOptions filed(std::int64_t n, std::int64_t bytes_of_element, const Scratch& folder) {
+  const RunOptions run =
+      test::within_budget({"host:1", 0.6, 0}, n * (n + 12) / 2 * bytes_of_element);
+  return {.run = in_folders(run, folder, 2), .tile = 12};
 }
 
-Options in_memory_by_tiles() {
-  Options options;
-  options.devices = "host:1";
+CholeskyOptions in_memory_by_tiles() {
+  CholeskyOptions options;
+  options.run.devices = "host:1";
   options.tile = 12;
   return options;
 }
@@ -96,12 +97,12 @@ void expect_bits_of_memory_for(std::int64_t n, int exponent) {
   const Matrix<W> b = right_sides_of<W>(n);
   const Matrix<T> nothing = test::make_matrix<T>(n, 2, [](auto, auto) { return T(0); });
   const Scratch folder;
-  const Options files = filed(n, sizeof(T), folder);
+  const CholeskyOptions files = filed(n, sizeof(T), folder);
   Matrix<T> expected = nothing;
   Matrix<T> x = nothing;
   SolveResult memory;
   if constexpr (std::is_same_v<T, A> || sizeof(T) < sizeof(A)) {
-    const auto solve_with = [&](const Options& options, Matrix<T>& to) {
+    const auto solve_with = [&](const CholeskyOptions& options, Matrix<T>& to) {
       if constexpr (std::is_same_v<T, A>) {
         const auto of_t = test::make_matrix<T>(
             n, 2, [&](auto i, auto j) { return static_cast<T>(b.view()(i, j)); });
@@ -135,9 +136,9 @@ void expect_bits_of_memory_for(std::int64_t n, int exponent) {
     factor.save(home);
   }
   EXPECT_TRUE(CholeskyFactor::is_at(home));
-  Options plain;
-  plain.devices = "host:1";
-  CholeskyFactor opened = CholeskyFactor::open(home, plain);
+  CholeskyOptions plain;
+  plain.run.devices = "host:1";
+  CholeskyFactor opened = CholeskyFactor::open(home, plain.run);
   EXPECT_GT(opened.scaled_condition(), 1);
   EXPECT_GT(opened.log_determinant_error(), 0);
   x = nothing;
@@ -175,8 +176,8 @@ TEST(SavedCholesky, HasTheBitsAndTheCertificateOfMemory) {
 TEST(SavedCholesky, NoFilesAreMadeForWhatHostMemoryHolds) {
   const Matrix<double> a = definite_in<double>(60, 3);
   const Scratch folder;
-  Options options = filed(60, 8, folder);
-  options.host_memory_bytes = 1 << 20;
+  CholeskyOptions options = filed(60, 8, folder);
+  options.run.host_memory_bytes = 1 << 20;
   Matrix<double> x = a;
   EXPECT_EQ(solve(a.view(), a.view(), x.view(), options).factor.storage, "");
   EXPECT_NE(cholesky(a.view(), options).report().storage, "") << "what is to stay is written";
@@ -275,19 +276,19 @@ TEST(SavedCholesky, ASolveTellsWhatItsLogDeterminantMayBeOff) {
 TEST(SavedCholesky, SaysHowFarItIs) {
   const Matrix<double> a = definite_in<double>(100, 3);
   const Scratch folder;
-  Options options = filed(100, 8, folder);
-  options.storage.directories.resize(1);
-  const std::string directory = options.storage.directories[0];
+  CholeskyOptions options = filed(100, 8, folder);
+  options.run.storage.directories.resize(1);
+  const std::string directory = options.run.storage.directories[0];
   EXPECT_FALSE(cholesky_progress(directory).has_value());
-  options.storage.resume = true;
+  options.run.storage.resume = true;
   std::int64_t told = 0;
-  options.progress = [&](const Progress&) { return ++told < 3; };
+  options.run.progress = [&](const Progress&) { return ++told < 3; };
   try {
     (void)cholesky(a.view(), options);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::cancelled) << error.what();
   }
-  options.progress = nullptr;
+  options.run.progress = nullptr;
   (void)cholesky(a.view(), options);
   const std::optional<FactorProgress> progress = cholesky_progress(directory);
   ASSERT_TRUE(progress.has_value());
@@ -345,8 +346,8 @@ TEST(SavedCholesky, IsFoundWhereItsDirectoriesWereMoved) {
   const Matrix<double> a = definite_in<double>(40, 3);
   const Matrix<double> b = right_sides_of<double>(40);
   const Scratch folder;
-  Options options = filed(40, 8, folder);
-  options.storage.directories = {folder.path("whole"), folder.path("beside")};
+  CholeskyOptions options = filed(40, 8, folder);
+  options.run.storage.directories = {folder.path("whole"), folder.path("beside")};
   Matrix<double> expected = b;
   {
     CholeskyFactor factor = cholesky(a.view(), options);
@@ -359,10 +360,10 @@ TEST(SavedCholesky, IsFoundWhereItsDirectoriesWereMoved) {
   EXPECT_TRUE(x.data == expected.data) << "its own directory moves with it";
   std::filesystem::rename(folder.path("beside"), folder.path("elsewhere"));
   EXPECT_THROW((void)CholeskyFactor::open(folder.path("moved")), Error);
-  Options there;
-  there.storage.directories = {folder.path("moved"), folder.path("elsewhere")};
+  CholeskyOptions there;
+  there.run.storage.directories = {folder.path("moved"), folder.path("elsewhere")};
   x = b;
-  (void)CholeskyFactor::open(folder.path("moved"), there).solve(x.view());
+  (void)CholeskyFactor::open(folder.path("moved"), there.run).solve(x.view());
   EXPECT_TRUE(x.data == expected.data);
 }
 

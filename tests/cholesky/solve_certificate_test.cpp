@@ -25,10 +25,10 @@ struct LinearSystem {
   Matrix<T> b;
 };
 
-Options host_options() {
-  Options options;
-  options.devices = "host";
-  options.device_memory_bytes = 4 << 20;
+CholeskyOptions host_options() {
+  CholeskyOptions options;
+  options.run.devices = "host";
+  options.run.device_memory_bytes = 4 << 20;
   options.tile = 16;
   return options;
 }

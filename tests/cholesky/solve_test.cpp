@@ -19,12 +19,12 @@ using test::backward_error;
 using test::kEpsilon;
 using test::Matrix;
 
-Options bounded(const std::string& devices, std::int64_t tile, std::int64_t tiles) {
-  Options options;
-  options.devices = devices;
+CholeskyOptions bounded(const std::string& devices, std::int64_t tile, std::int64_t tiles) {
+  CholeskyOptions options;
+  options.run.devices = devices;
   options.tile = tile;
-  options.device_memory_bytes = tiles * (tile * tile * 8 + 256);
-  options.compute_queues = 2;
+  options.run.device_memory_bytes = tiles * (tile * tile * 8 + 256);
+  options.run.compute_queues = 2;
   return options;
 }
 
@@ -170,9 +170,9 @@ TEST(Cholesky, EveryRunSaysWhatWasPredicted) {
   const std::int64_t n = 200;
   const Matrix<double> a = test::random_spd_matrix<double>(n, 5);
   for (const std::int64_t tile : {0, 33, 200}) {
-    Options options;
-    options.devices = "host:2";
-    options.device_memory_bytes = std::int64_t{1} << 24;
+    CholeskyOptions options;
+    options.run.devices = "host:2";
+    options.run.device_memory_bytes = std::int64_t{1} << 24;
     options.tile = tile;
     CholeskyFactor factor = cholesky(a.view(), options);
     ASSERT_TRUE(factor.report().predicted_seconds.has_value()) << tile;
@@ -206,8 +206,8 @@ TEST(Cholesky, MisuseIsNamed) {
   EXPECT_THROW((void)cholesky(MatrixView<const double>{a.data.data(), 6, 5, 6}), Error);
   EXPECT_THROW((void)cholesky(MatrixView<const double>{a.data.data(), 6, 6, 5}), Error);
   EXPECT_THROW((void)cholesky(MatrixView<const double>{nullptr, 6, 6, 6}), Error);
-  Options options;
-  options.host_memory_bytes = 100;
+  CholeskyOptions options;
+  options.run.host_memory_bytes = 100;
   try {
     (void)cholesky(a.view(), options);
     FAIL() << "a factor of 288 bytes and a status of 32 were kept in 100";
@@ -219,16 +219,16 @@ TEST(Cholesky, MisuseIsNamed) {
 
 TEST(Cholesky, ProgressCountsUpAndCanCancel) {
   const Matrix<double> a = test::random_spd_matrix<double>(test::kSanitized ? 300 : 700, 2);
-  Options options = bounded("host:1", 16, 40);
+  CholeskyOptions options = bounded("host:1", 16, 40);
   double last = 0;
-  options.progress = [&](const Progress& p) {
+  options.run.progress = [&](const Progress& p) {
     EXPECT_GE(p.done, last);
     EXPECT_LE(p.done, p.total * (1 + 1e-12));
     last = p.done;
     return true;
   };
   EXPECT_TRUE(cholesky(a.view(), options).info().ok);
-  options.progress = [](const Progress&) { return false; };
+  options.run.progress = [](const Progress&) { return false; };
   try {
     const std::int64_t n = test::kSanitized ? 700 : 1500;
     (void)cholesky(test::random_spd_matrix<double>(n, 2).view(), options);

@@ -32,9 +32,9 @@ using test::Thinned;
 using test::within_budget;
 using TileBudget = test::StorageBudget;
 
-Options tiles_within(const TileBudget& budget, std::int64_t n, std::int64_t tile,
-                     std::int64_t bytes_of_element = 8) {
-  return within_budget(budget, n * (n + tile) / 2 * bytes_of_element, tile);
+CholeskyOptions tiles_within(const TileBudget& budget, std::int64_t n, std::int64_t tile,
+                             std::int64_t bytes_of_element = 8) {
+  return {.run = within_budget(budget, n * (n + tile) / 2 * bytes_of_element), .tile = tile};
 }
 
 template <class T>
@@ -46,7 +46,7 @@ CholeskyProblem tiles_of(std::int64_t n) {
 }
 
 template <class T>
-std::unique_ptr<TileFactor> factored_tiles(const Matrix<T>& a, const Options& options,
+std::unique_ptr<TileFactor> factored_tiles(const Matrix<T>& a, const CholeskyOptions& options,
                                            std::uint64_t matrix = 0) {
   auto factor = std::make_unique<TileFactor>(tiles_of<T>(a.rows), options, StoredMatrix{matrix});
   (void)factor->factor_stored(source_of_view(a.data.data(), a.ld(), true));
@@ -136,11 +136,11 @@ TEST(StoredTiles, AreReadLessTheMoreHostMemoryThereIs) {
     for (const double device : {0.0, 0.03}) {
       if (thinned.skips()) continue;
       const Scratch folder;
-      const Options options =
+      const CholeskyOptions options =
           in_folders(tiles_within({"host:1", host, device}, n, tile), folder, 1);
       const auto stored = factored_tiles<double>(a, options, 3);
       const RunReport& report = stored->report();
-      EXPECT_LE(report.host_bytes, options.host_memory_bytes) << host << ' ' << device;
+      EXPECT_LE(report.host_bytes, options.run.host_memory_bytes) << host << ' ' << device;
       const std::int64_t read = report.traffic.storage_read_bytes;
       EXPECT_LE(report.traffic.storage_write_bytes, triangle + triangle / 4) << "each tile once";
       if (device == 0) {
@@ -170,7 +170,7 @@ TEST(StoredTiles, GoOnAfterAKillToTheSameBits) {
     const Scratch folder;
     const TileBudget budget =
         kill % 2 == 0 ? TileBudget{"host:1", 0.3, 0} : TileBudget{"host:1", 0.5, 0.2};
-    Options options = in_folders(tiles_within(budget, n, 12), folder, 1 + kill % 2, true);
+    CholeskyOptions options = in_folders(tiles_within(budget, n, 12), folder, 1 + kill % 2, true);
     for (std::uint64_t attempt = 0; attempt < 2; ++attempt) {
       const auto roll = [&](std::uint64_t k) {
         return random_bits(static_cast<std::uint64_t>(kill), attempt + 2 * k);
@@ -179,7 +179,7 @@ TEST(StoredTiles, GoOnAfterAKillToTheSameBits) {
       if (kill % 4 > 1) at = {0, folder.path("d0") + "/journal", 200 + roll(1) % 6000};
       test::kill_in_the_middle([&] { (void)factored_tiles<double>(a, options, 5); }, at);
     }
-    if (StoredTiles::at(options.storage).problem.tile > 0)
+    if (StoredTiles::at(options.run.storage).problem.tile > 0)
       options.tile = 0;  // what is there decides
     const auto stored = factored_tiles<double>(a, options, 5);
     const std::int64_t done = stored->stored_tiles_done();
@@ -195,19 +195,19 @@ TEST(StoredTiles, SurviveALossOfPowerAtEveryOperation) {
   const Matrix<double> a = test::random_spd_matrix<double>(n, 7);
   const auto memory = factored_tiles<double>(a, tiles_within({"host:1"}, n, 12));
   std::int64_t operations = 0;
-  Options options = tiles_within({"host:1", 0.7, 0}, n, 12);
-  options.storage.directories = {"a", "b"};
-  options.storage.resume = true;
+  CholeskyOptions options = tiles_within({"host:1", 0.7, 0}, n, 12);
+  options.run.storage.directories = {"a", "b"};
+  options.run.storage.resume = true;
   {
     test::SimulatedFiles files(4096);
-    options.storage.files = &files;
+    options.run.storage.files = &files;
     (void)factored_tiles<double>(a, options, 5);
     operations = files.operations();
   }
   std::int64_t found = 0;
   for (std::int64_t at = 0; at < operations; ++at) {
     test::SimulatedFiles files(4096);
-    options.storage.files = &files;
+    options.run.storage.files = &files;
     files.lose_power_at(at);
     try {
       (void)factored_tiles<double>(a, options, 5);
@@ -226,11 +226,11 @@ TEST(StoredTiles, SurviveALossOfPowerAtEveryOperation) {
 TEST(StoredTiles, OfAnotherMatrixAreRefused) {
   const Matrix<double> a = test::random_spd_matrix<double>(60, 2);
   const Scratch folder;
-  const Options options = in_folders(tiles_within({"host:1"}, 60, 10), folder, 1, true);
+  const CholeskyOptions options = in_folders(tiles_within({"host:1"}, 60, 10), folder, 1, true);
   (void)factored_tiles<double>(a, options, 5);
   EXPECT_THROW((void)factored_tiles<double>(a, options, 6), Error);
-  Options again = options;
-  again.storage.resume = false;
+  CholeskyOptions again = options;
+  again.run.storage.resume = false;
   EXPECT_THROW((void)factored_tiles<double>(a, again, 5), Error);
   again = options;
   again.tile = 15;
@@ -249,7 +249,8 @@ void expect_opened_later(std::int64_t n) {
   CholeskyFactor memory = cholesky(a.view(), tiles_within({"host:1"}, n, 12));
   (void)memory.solve(expected.view());
   const Scratch folder;
-  Options options = in_folders(tiles_within({"host:1", 0.8, 0}, n, 12, sizeof(T)), folder, 2);
+  CholeskyOptions options =
+      in_folders(tiles_within({"host:1", 0.8, 0}, n, 12, sizeof(T)), folder, 2);
   {
     const CholeskyFactor factor = cholesky(a.view(), options);
     EXPECT_TRUE(factor.info().ok);
@@ -257,8 +258,8 @@ void expect_opened_later(std::int64_t n) {
   }
   EXPECT_THROW((void)cholesky(a.view(), options), Error) << "it holds one already";
   options.tile = 0;
-  CholeskyFactor one = open_cholesky(options);
-  CholeskyFactor two = open_cholesky(options);
+  CholeskyFactor one = open_cholesky(options.run);
+  CholeskyFactor two = open_cholesky(options.run);
   EXPECT_EQ(one.n(), n);
   for (CholeskyFactor* factor : {&one, &two}) {
     EXPECT_EQ(factor->info().log_determinant, memory.info().log_determinant);
@@ -282,21 +283,21 @@ TEST(StoredTiles, AreOpenedLaterByAsManyAsLike) {
 
 TEST(StoredTiles, ThatAreNotWholeAreNotOpened) {
   const Scratch folder;
-  Options options = in_folders(tiles_within({"host:1"}, 60, 12), folder, 1);
+  CholeskyOptions options = in_folders(tiles_within({"host:1"}, 60, 12), folder, 1);
   EXPECT_THROW((void)open_cholesky({}), Error);
-  EXPECT_THROW((void)open_cholesky(options), Error) << "there is nothing";
+  EXPECT_THROW((void)open_cholesky(options.run), Error) << "there is nothing";
   Matrix<double> a = test::random_spd_matrix<double>(60, 8);
   a(30, 30) = -1;
   EXPECT_FALSE(cholesky(std::as_const(a).view(), options).info().ok);
   try {
     // The run may have gone on a little behind the pivot.
-    EXPECT_EQ(open_cholesky(options).info().first_bad_pivot, 30);
+    EXPECT_EQ(open_cholesky(options.run).info().first_bad_pivot, 30);
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(" of 15 tiles"), std::string::npos) << error.what();
   }
   // Another matrix goes elsewhere.
   a(30, 30) = 60;
-  options.storage.resume = true;
+  options.run.storage.resume = true;
   EXPECT_THROW((void)cholesky(std::as_const(a).view(), options), Error);
 }
 
@@ -347,7 +348,7 @@ TEST(StoredTiles, OfCovariancesHaveTheBitsOfMemoryAgainAndAgain) {
   const StoredField field(150);
   Thinned thinned(4);
   for (const double accuracy : {0.0, 1e-5}) {
-    Options in_memory = tiles_within({"host:1"}, 150, 16);
+    CovarianceOptions in_memory{tiles_within({"host:1"}, 150, 16)};
     in_memory.mixed.accuracy = accuracy;
     CovarianceSolver memory(field.view(), in_memory);
     for (const TileBudget& budget : kTileBudgets) {
@@ -357,7 +358,7 @@ TEST(StoredTiles, OfCovariancesHaveTheBitsOfMemoryAgainAndAgain) {
       const Scratch folder;
       TileBudget wide = budget;
       wide.device *= 2;  // sums and other forms of tiles beside them
-      Options options = in_folders(tiles_within(wide, 150, 16), folder, 2);
+      CovarianceOptions options{in_folders(tiles_within(wide, 150, 16), folder, 2)};
       options.mixed.accuracy = accuracy;
       CovarianceSolver stored(field.view(), options);
       for (const double range : {0.3, 0.1, 0.2}) {

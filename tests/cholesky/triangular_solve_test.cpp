@@ -43,8 +43,8 @@ class SolveCase {
     problem.products_at_once = products_at_once;
     return problem;
   }
-  [[nodiscard]] RunOptions options() const {
-    RunOptions options;
+  [[nodiscard]] IssueOptions options() const {
+    IssueOptions options;
     options.values = {{gemm.name, &c_.scales}};
     return options;
   }
@@ -157,7 +157,7 @@ TEST_P(SweepOrder, EveryPlanHasThoseBitsAndMovesWhatItSays) {
         for (const std::int64_t budget : {least, least + 5000, 3 * least}) {
           for (const Policy policy : kPolicies) {
             if (thinned.skips()) continue;
-            Options options;
+            RunOptions options;
             options.devices = text;
             options.device_memory_bytes = budget;
             options.compute_queues = 2;
@@ -198,7 +198,7 @@ TEST(SweepOrder, WithoutRoomForTheProductsOfATaskRowsAreTheOrder) {
   ASSERT_LT(smallest_budget_bytes(rows), smallest_budget_bytes(columns));
   const Matrix<double> expected = c.in_order(host_backend(), Sweep::both, 0);
   for (const bool roomy : {false, true}) {
-    Options options;
+    RunOptions options;
     options.devices = "host:1";
     options.device_memory_bytes = smallest_budget_bytes(roomy ? columns : rows);
     Session session(options);

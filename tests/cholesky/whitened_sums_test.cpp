@@ -73,8 +73,8 @@ struct WhitenedSumsCase {
             of(whitened::kRight, right), zeros(whitened::kProducts), zeros(whitened::kSquares)});
   }
 
-  [[nodiscard]] RunOptions run_options() const {
-    RunOptions options;
+  [[nodiscard]] IssueOptions run_options() const {
+    IssueOptions options;
     options.values = {{covariance.name, &parameters}};
     return options;
   }
@@ -145,7 +145,7 @@ TEST_P(WhitenedSumsRun, HaveTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) 
   for (const std::int64_t budget : {least, least + 5000, 3 * least, 1_MiB}) {
     for (const Policy policy : kPolicies) {
       if (thinned.skips()) continue;
-      Options options;
+      RunOptions options;
       options.devices = text;
       options.device_memory_bytes = budget;
       options.compute_queues = 2;
@@ -242,8 +242,8 @@ TEST(TargetChunks, ALaterChunkFindsTheFactorOnTheDevice) {
   const Matrix<double> points = uniform_matrix(n, 2, 5);
   const Matrix<double> targets = uniform_matrix(100, 2, 6);
   const Matrix<double> right = uniform_matrix(n, 3, 7);
-  Options options;
-  options.devices = "host:1";
+  CovarianceOptions options;
+  options.run.devices = "host:1";
   options.tile = 32;
   CovarianceSolver solver(points.view(), options);
   solver.reserve_for_targets(100, 3);
@@ -264,8 +264,8 @@ TEST(TargetChunks, MisuseIsNamed) {
   const Matrix<double> right = uniform_matrix(8, 1, 7);
   Matrix<double> products(3, 1);
   std::vector<double> squares(3);
-  Options options;
-  options.devices = "host:1";
+  CovarianceOptions options;
+  options.run.devices = "host:1";
   CovarianceSolver solver(points.view(), options);
   ASSERT_TRUE(solver.factor({1.0, 0.3, 0.5, 0.1, true}).ok);
   const Matrix<double> targets = uniform_matrix(3, 2, 6);

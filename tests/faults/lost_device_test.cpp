@@ -51,8 +51,8 @@ class LostDevice : public ::testing::Test {
     static FaultBackend faults(kDevices);
     return faults;
   }
-  static Options options() {
-    Options run;
+  static RunOptions options() {
+    RunOptions run;
     run.devices = "cuda:0,1";
     run.device_memory_bytes = 16 << 20;
     return run;
@@ -165,11 +165,11 @@ TEST_F(LostDevice, EndsQrAndWritesNoR) {
 TEST_F(LostDevice, EndsLuInStorageWhichGoesOnToTheSameBits) {
   constexpr std::int64_t kOrder = 96;
   const Matrix<double> a = random_general(kOrder, 21);
-  Options options = within_budget({"cuda:0,1", 0.8, 0.35}, kOrder * kOrder * 8, 8);
-  options.storage.directories = {"a", "b"};
-  options.storage.resume = true;
+  LuOptions options{.run = within_budget({"cuda:0,1", 0.8, 0.35}, kOrder * kOrder * 8), .panel = 8};
+  options.run.storage.directories = {"a", "b"};
+  options.run.storage.resume = true;
   const auto factor_of = [&](SimulatedFiles& files) {
-    options.storage.files = &files;
+    options.run.storage.files = &files;
     LuProblem problem;
     problem.n = kOrder;
     LuPanels panels(problem, options, 7);

@@ -122,7 +122,7 @@ TEST(Covariates, PredictionAgreesWithTheDenseOracle) {
 TEST(Covariates, MoreOfThemThanATileHasColumns) {
   const SimulatedData data = data_with_covariates(50, 25);
   const Points targets = with_covariates(9, 25, 78);
-  Options options = host_options();
+  CovarianceOptions options = host_options();
   options.tile = 16;
   const DenseOracle oracle(data.points, data.values, kParameters, Mean::linear);
   const Prediction got =
@@ -168,7 +168,7 @@ TEST(Covariates, GoWithTheirPointsInAnyOrder) {
   for (const PointOrder order : {PointOrder::none, PointOrder::kd, PointOrder::hilbert}) {
     for (const double accuracy : {0.0, 1e-4}) {
       for (const SimulatedData* some : {&data, &back}) {
-        Options options = host_options();
+        CovarianceOptions options = host_options();
         options.tile = 32;
         options.order = order;
         options.mixed.accuracy = accuracy;
@@ -204,7 +204,7 @@ TEST(Covariates, StreamedTargetsKeepTheirs) {
   const SimulatedData data = data_with_covariates(40, 2);
   const Points targets = with_covariates(65, 2, 81);
   const Model model{kParameters, Mean::constant, {}, data.points, data.values};
-  Options options = host_options();
+  CovarianceOptions options = host_options();
   options.tile = 16;
   const std::vector<double> expected = predict(model, targets, options).mean;
   for (const std::int64_t portion : {1, 7, 13}) {
@@ -241,7 +241,7 @@ TEST(Covariates, CrossValidationIsThePredictionFromTheOthers) {
         .predict(data.points, i);
   };
   for (const double accuracy : {0.0, 1e-5}) {
-    Options options = host_options();
+    CovarianceOptions options = host_options();
     options.tile = 16;
     options.mixed.accuracy = accuracy;
     const CrossValidation one =
@@ -255,9 +255,8 @@ TEST(Covariates, CrossValidationIsThePredictionFromTheOthers) {
           << i;
     }
   }
-  CrossValidationOptions folds;
+  CrossValidationOptions folds{host_options()};
   folds.folds = 5;
-  folds.options = host_options();
   const CrossValidation some =
       cross_validate(data.points, data.values, kParameters, Mean::constant, folds);
   for (std::size_t i = 0; i < data.values.size(); ++i) {
@@ -287,9 +286,8 @@ TEST(Covariates, SimulationHasTheMean) {
   const Points points = with_covariates(33, 2, 82);
   Points bare = points;
   bare.covariates = {};
-  SimulateOptions options;
+  SimulateOptions options{host_options()};
   options.realizations = 2;
-  options.options = host_options();
   const std::vector<double> centred = simulate(bare, kParameters, {}, options).values;
   const std::vector<double> constant{3, 0.5, -7};
   const std::vector<double> linear{3, 2, -1, 0.5, -7};
@@ -320,9 +318,8 @@ TEST(Covariates, ConditionalSimulationFollowsWhatTheyAddToTheObservations) {
     MaternParameters p = kParameters;
     p.nugget = nugget;
     Model model{p, Mean::constant, {}, data.points, data.values};
-    SimulateOptions options;
+    SimulateOptions options{host_options()};
     options.realizations = 3;
-    options.options = host_options();
     const std::vector<double> before = conditional_simulate(model, targets, options).values;
     for (std::size_t i = 0; i < model.values.size(); ++i)
       model.values[i] += 5 + 3 * data.points.covariates[0][i];
@@ -340,7 +337,7 @@ TEST(Covariates, ConditionalSimulationFollowsWhatTheyAddToTheObservations) {
 class CovariateFit : public testing::Test {
  protected:
   CovariateFit() {
-    options.options = host_options();
+    static_cast<CovarianceOptions&>(options) = host_options();
     options.smoothness = 0.8;
   }
   FitOptions options;
@@ -423,9 +420,8 @@ TEST(CovariatesThatAreBad, Data) {
         << words;
     EXPECT_NE(message.find(words), std::string::npos) << message;
     message.clear();
-    FitOptions options;
+    FitOptions options{host_options()};
     options.mean = mean;
-    options.options = host_options();
     EXPECT_EQ(kind_of_error([&] { (void)fit(data.points, data.values, options); }, &message), kind);
     EXPECT_NE(message.find(words), std::string::npos) << message;
     for (const bool folds : {false, true}) {

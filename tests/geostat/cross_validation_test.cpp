@@ -68,11 +68,11 @@ TEST(LeaveOneOut, IsThePredictionWithoutThePoint) {
 TEST(LeaveOneOut, HasTheSameBitsForAnyBudgetPolicyAndNumberOfDevices) {
   const SimulatedData data = data_with_trend(100, 72);
   const auto run = [&](const char* devices, std::int64_t tiles, Policy policy) {
-    Options options;
-    options.devices = devices;
+    CovarianceOptions options;
+    options.run.devices = devices;
     options.tile = 16;
-    options.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
-    options.policy = policy;
+    options.run.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
+    options.run.policy = policy;
     CrossValidation got =
         leave_one_out(data.points, data.values, {1, 0.2, 0.8, 0.1}, Mean::linear, options);
     EXPECT_EQ(got.inverse.traffic, static_cast<const Traffic&>(got.inverse.planned_traffic));
@@ -117,10 +117,9 @@ TEST(LeaveOneOut, Refuses) {
 }
 
 CrossValidationOptions host_folds(int folds, bool blocks) {
-  CrossValidationOptions options;
+  CrossValidationOptions options{host_options()};
   options.folds = folds;
   options.blocks = blocks;
-  options.options = host_options();
   return options;
 }
 

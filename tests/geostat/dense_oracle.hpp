@@ -256,9 +256,9 @@ inline std::vector<double> simulate_field(const Points& points, const MaternPara
 }
 
 /// Runs everything on a small host device.
-inline Options host_options() {
-  Options options;
-  options.devices = "host";
+inline CovarianceOptions host_options() {
+  CovarianceOptions options;
+  options.run.devices = "host";
   return options;
 }
 

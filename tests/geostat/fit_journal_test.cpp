@@ -25,11 +25,10 @@ class FitJournalTest : public testing::Test {
   FitJournalTest() { make(420); }
   void make(std::size_t n) {
     points = random_points(n, 91);
-    SimulateOptions simulation;
+    SimulateOptions simulation{host_options()};
     simulation.seed = 92;
-    simulation.options = host_options();
     values = simulate(points, {2, 0.08, 0.5, 0.05}, {}, simulation).values;
-    options.options = host_options();
+    static_cast<CovarianceOptions&>(options) = host_options();
     options.standard_errors = StandardErrorMethod::observed;
     options.journal = scratch.path("j.txt");
   }
@@ -45,9 +44,9 @@ class FitJournalTest : public testing::Test {
     int runs = 0;
     for (; !got && runs < 400; ++runs) {
       const auto before = lines();
-      options.options.progress = [&](const Progress&) { return lines() < before + every; };
+      options.run.progress = [&](const Progress&) { return lines() < before + every; };
       if (before == 0)  // the header comes with the first evaluation
-        options.options.progress = [&](const Progress&) { return lines() < kHeader + every; };
+        options.run.progress = [&](const Progress&) { return lines() < kHeader + every; };
       const auto error = kind_of_error([&] { got = run(); });
       if (got) continue;
       if (error != ErrorKind::cancelled || lines() <= before) {
@@ -55,7 +54,7 @@ class FitJournalTest : public testing::Test {
         return {};
       }
     }
-    options.options.progress = {};
+    options.run.progress = {};
     if (!got) ADD_FAILURE() << "it does not end";
     return {got.value_or(FitResult{}), runs};
   }
@@ -118,11 +117,11 @@ TEST_F(FitJournalTest, WhereLowerPrecisionsFailItGoesOnInFp64AfterAnInterruption
   options.start = {1, 0.3, 1.5, 1e-9};
   options.max_evaluations = 4;
   options.standard_errors = StandardErrorMethod::none;
-  options.options.tile = 500;
+  options.tile = 500;
   options.journal.clear();
   const FitResult exact = run();
   EXPECT_FALSE(exact.mixed.has_value());
-  options.options.mixed.accuracy = 1e-6;
+  options.mixed.accuracy = 1e-6;
   const FitResult whole = run();
   options.journal = scratch.path("failed.txt");
   const auto [resumed, runs] = interrupted_every(2);

@@ -213,8 +213,7 @@ std::pair<double, double> distances(const Points& points) {
 }
 
 FitOptions options_for(const SearchedData& data) {
-  FitOptions options;
-  options.options = host_options();
+  FitOptions options{host_options()};
   options.smoothness = data.smoothness;
   options.nugget = data.nugget;
   options.standard_errors = StandardErrorMethod::none;
@@ -390,7 +389,7 @@ TEST(FitSearch, CancellationCountsAllEvaluations) {
   const SearchedData data = noisy();
   FitOptions options = options_for(data);
   int calls = 0;
-  options.options.progress = [&](const Progress&) { return ++calls < 30; };
+  options.run.progress = [&](const Progress&) { return ++calls < 30; };
   std::string message;
   EXPECT_EQ(kind_of_error([&] { (void)fit(data.points, data.values, options); }, &message),
             ErrorKind::cancelled);

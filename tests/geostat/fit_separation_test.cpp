@@ -43,18 +43,16 @@ Points points_of(std::size_t n, const Separation& separation, std::uint64_t seed
 
 /// A field by the library, which its own tests compare with the oracle's.
 std::vector<double> field_of(const Points& points, const MaternParameters& p, std::uint64_t seed) {
-  SimulateOptions options;
+  SimulateOptions options{host_options()};
   options.seed = seed;
-  options.options = host_options();
   return simulate(points, p, {}, options).values;
 }
 
 FitOptions host_fit(const Separation& separation, const SeparationEstimates& estimate) {
-  FitOptions options;
+  FitOptions options{host_options()};
   options.mean = Mean::zero;
   options.separation = separation;
   options.estimate = estimate;
-  options.options = host_options();
   return options;
 }
 
@@ -458,7 +456,7 @@ TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   const std::vector<double> expected = numbers(fit(points, values, options));
   options.journal = scratch.path("j.txt");
   int left = 0;
-  options.options.progress = [&](const Progress&) { return --left > 0; };
+  options.run.progress = [&](const Progress&) { return --left > 0; };
   std::vector<double> got;
   int runs = 0;
   for (left = 60; got.empty(); left = 200 * runs) {
@@ -470,7 +468,7 @@ TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   EXPECT_TRUE(test::same_bits(got, expected));
 
   // What is estimated is no part of the question: the same fit, all of it in the journal.
-  options.options.progress = {};
+  options.run.progress = {};
   const Separation given = options.separation;
   options.separation = {kPlane, 0.9, -5, TimeParameters{3, 0.2, 0.1}};
   EXPECT_TRUE(test::same_bits(numbers(fit(points, values, options)), expected));

@@ -44,9 +44,8 @@ void expect_local_maximum(const Points& points, const std::vector<double>& value
 }
 
 FitOptions host_fit(Mean mean) {
-  FitOptions options;
+  FitOptions options{host_options()};
   options.mean = mean;
-  options.options = host_options();
   return options;
 }
 
@@ -165,7 +164,7 @@ TEST_F(SimulatedField, Cancels) {
   options.smoothness = 0.5;
   double last = 0;
   bool only_fit = true;
-  options.options.progress = [&](const Progress& p) {
+  options.run.progress = [&](const Progress& p) {
     only_fit = only_fit && std::string(p.what) == "fit" && p.total == 150;
     last = p.done;
     return p.done < 5;

@@ -72,8 +72,7 @@ TEST(Information, IsHalfTheTraceOfTheDenseMatrices) {
 }
 
 FitOptions host_fit(StandardErrorMethod method) {
-  FitOptions options;
-  options.options = host_options();
+  FitOptions options{host_options()};
   options.standard_errors = method;
   return options;
 }

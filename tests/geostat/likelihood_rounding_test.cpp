@@ -59,7 +59,7 @@ TEST(LikelihoodRounding, HoldsTheTruthOfFiftyDigits) {
     const RoundingProblem problem(seed, seed % 30 == 29 ? 150 : 64);
     const Parts truth = parts_of(problem.points, problem.values, problem.parameters, problem.mean);
     for (const double accuracy : {0.0, seed % 2 == 0 ? 1e-5 : 1e-3, seed % 2 == 0 ? 1e-11 : 1e-8}) {
-      Options options = host_options();
+      CovarianceOptions options = host_options();
       options.tile = 16;
       options.mixed.accuracy = accuracy;
       const Likelihood got =

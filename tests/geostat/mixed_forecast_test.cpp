@@ -147,9 +147,9 @@ TEST(MixedFactor, TakesAScoutThatWasFlownForItsCovariance) {
   constexpr std::int64_t kTile = 512;
   const Matrix<double> points = ordered_points(kOrder, kTile, 3);
   const CovarianceParameters parameters{1, 0.02, 0.5, 0.1, true};
-  Options options;
-  options.devices = "host:1";
-  options.device_memory_bytes = std::int64_t{512} << 20;
+  CovarianceOptions options;
+  options.run.devices = "host:1";
+  options.run.device_memory_bytes = std::int64_t{512} << 20;
   options.tile = kTile;
   options.mixed.accuracy = 1e-5;
   Scout told = fly_scout(points.view(), kTile, parameters);
@@ -179,8 +179,8 @@ TEST(MixedForecast, DecidesNothingWhereFp64IsShort) {
 TEST(MixedForecast, GoesToFp64AtOnce) {
   constexpr std::int64_t kPoints = 4500;
   const Matrix<double> points = ordered_points(kPoints, 500, 7);
-  Options options;
-  options.devices = "host";
+  CovarianceOptions options;
+  options.run.devices = "host";
   options.tile = 500;
   options.mixed.accuracy = 1e-6;
   MixedFactor factor(points.view(), options);

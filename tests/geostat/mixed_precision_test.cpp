@@ -19,8 +19,8 @@
 namespace strata {
 namespace {
 
-Options mixed_options(double accuracy, std::int64_t tile) {
-  Options options = host_options();
+CovarianceOptions mixed_options(double accuracy, std::int64_t tile) {
+  CovarianceOptions options = host_options();
   options.tile = tile;
   options.mixed.accuracy = accuracy;
   return options;
@@ -128,7 +128,7 @@ TEST(MixedLikelihood, HasTheMeansOfTheDenseOracle) {
 
 TEST(MixedLikelihood, HasNoCorrectionWithoutProbes) {
   const Field field(400, 0.1, 85);
-  Options options = mixed_options(1e-5, 50);
+  CovarianceOptions options = mixed_options(1e-5, 50);
   const auto evaluate = [&] {
     return log_likelihood(field.points, field.values, field.parameters, Mean::zero, options);
   };
@@ -157,7 +157,7 @@ TEST(MixedLikelihood, HasNoCorrectionWithoutProbes) {
 TEST(MixedLikelihood, IsCorrectedWhereEnoughIsKnown) {
   STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Field field(300, 0.03, 85);
-  Options options = mixed_options(1e-3, 18);
+  CovarianceOptions options = mixed_options(1e-3, 18);
   options.mixed.guard = false;
   options.mixed.rule = PrecisionRule::paper;  // whose error is the larger one here
   options.probing.probes = 1000;
@@ -175,7 +175,7 @@ TEST(MixedLikelihood, IsCorrectedWhereEnoughIsKnown) {
 TEST(MixedLikelihood, RefusesWhatIsNoAccuracyOrNoNumberOfProbes) {
   const Points points = random_points(20, 86);
   const std::vector<double> values(20, 1.5);
-  Options options = mixed_options(1e-2, 0);
+  CovarianceOptions options = mixed_options(1e-2, 0);
   const auto evaluate = [&] {
     (void)log_likelihood(points, values, {1, 0.1, 0.5, 0.1}, Mean::zero, options);
   };
@@ -269,11 +269,10 @@ TEST(MixedLeaveOneOut, IsThatOfFp64WithinItsCertificate) {
           << i;
     }
   }
-  CrossValidationOptions folds;
+  CrossValidationOptions folds{host_options()};
   folds.folds = 5;
-  folds.options = host_options();
   const CrossValidation exact = cross_validate(points, values, p, Mean::constant, folds);
-  folds.options = mixed_options(1e-4, 32);
+  static_cast<CovarianceOptions&>(folds) = mixed_options(1e-4, 32);
   const CrossValidation got = cross_validate(points, values, p, Mean::constant, folds);
   ASSERT_TRUE(got.certificate.has_value());
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(got.mean[i], exact.mean[i], 1e-9);
@@ -286,9 +285,8 @@ TEST(MixedSimulate, HonoursTheDataAndItsKriging) {
   Points targets = random_points(5, 96);
   targets.x.push_back(points.x[3]);
   targets.y.push_back(points.y[3]);
-  SimulateOptions options;
+  SimulateOptions options{mixed_options(1e-5, 32)};
   options.realizations = 400;
-  options.options = mixed_options(1e-5, 32);
   const Simulation got = conditional_simulate(model, targets, options);
   EXPECT_GT(coarse_tiles(got.run), 0);
   const Prediction known = predict(model, targets, host_options());
@@ -304,8 +302,8 @@ TEST(MixedSimulate, HonoursTheDataAndItsKriging) {
 
 class Orders : public ::testing::TestWithParam<PointOrder> {
  protected:
-  [[nodiscard]] static Options ordered() {
-    Options options = host_options();
+  [[nodiscard]] static CovarianceOptions ordered() {
+    CovarianceOptions options = host_options();
     options.tile = 24;
     options.order = GetParam();
     return options;
@@ -320,7 +318,7 @@ TEST_P(Orders, ChangeNothingButRounding) {
   const Points points = random_points(101, 97);
   const MaternParameters p{1.7, 0.15, 0.8, 0.1};
   const std::vector<double> values = simulate_field(points, p, 98);
-  Options given = host_options();
+  CovarianceOptions given = host_options();
   given.tile = 24;
   const Points targets = random_points(9, 99);
   for (const Mean mean : kMeans) {
@@ -351,10 +349,9 @@ TEST_P(Orders, OfASimulationAreUndone) {
   const std::int64_t n = 101;
   const Points points = random_points(101, 97);
   const MaternParameters p{1.7, 0.15, 0.8, 0.1};
-  SimulateOptions options;
+  SimulateOptions options{ordered()};
   options.realizations = 2;
   options.seed = 7;
-  options.options = ordered();
   const Simulation got = simulate(points, p, {}, options);
   const auto at = test::make_matrix<double>(n, 2, [&](auto i, auto j) {
     return (j == 0 ? points.x : points.y)[static_cast<std::size_t>(i)];
@@ -416,7 +413,7 @@ TEST(PrecisionDivergence, IsThatOfTheTwoFactorsByLapack) {
   const auto sorted = test::make_matrix<double>(
       kPoints, 2, [&](auto i, auto j) { return at(order[static_cast<std::size_t>(i)], j); });
   for (const double accuracy : {1e-4, 1e-6}) {
-    const Options options = mixed_options(accuracy, kTile);
+    const CovarianceOptions options = mixed_options(accuracy, kTile);
     CovarianceSolver solver(sorted.view(), options);
     ASSERT_TRUE(solver.factor({1, 0.1, 0.5, 0, true}).ok);
     test::Matrix<double> m(kPoints, kPoints);
@@ -460,14 +457,12 @@ TEST(MixedFit, EndsInFp64WhereFp64Ends) {
   STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Points points = random_points(test::kSanitized ? 300 : 600, 107);
   const MaternParameters truth{1.5, 0.1, 0.5, 0.1};
-  SimulateOptions simulation;
-  simulation.options = host_options();
+  SimulateOptions simulation{host_options()};
   const std::vector<double> values = simulate(points, truth, {}, simulation).values;
-  FitOptions options;
+  FitOptions options{host_options()};
   options.smoothness = 0.5;
-  options.options = host_options();
   const FitResult exact = fit(points, values, options);
-  options.options = mixed_options(1e-5, 48);
+  static_cast<CovarianceOptions&>(options) = mixed_options(1e-5, 48);
   const FitResult got = fit(points, values, options);
   EXPECT_FALSE(exact.mixed.has_value());
   ASSERT_TRUE(got.mixed.has_value());
@@ -486,7 +481,8 @@ TEST(MixedFit, EndsInFp64WhereFp64Ends) {
 }
 
 TEST(MixedFit, NoiseThatHidesTheMaximumIsSeenWhateverIsKnownOfFp64) {
-  const Options options = mixed_options(1e-6, 0);  // 500 points: 2.5e-4 is taken for granted
+  const CovarianceOptions options =
+      mixed_options(1e-6, 0);  // 500 points: 2.5e-4 is taken for granted
   for (const double exact : {0.0, 1e-6, std::nan("")}) {
     EXPECT_TRUE(hides_the_maximum(0.02, exact, options, 500)) << exact;
     EXPECT_FALSE(hides_the_maximum(2e-4, exact, options, 500)) << exact;
@@ -502,15 +498,14 @@ TEST(MixedFit, GoesOnInFp64WhereRoundingHidesTheMaximum) {
   std::vector<double> values;
   for (std::size_t i = 0; i < points.x.size(); ++i)
     values.push_back(std::sin(3 * points.x[i]) * std::cos(2 * points.y[i]));
-  FitOptions options;
+  FitOptions options{host_options()};
   options.smoothness = 1.5;
   options.nugget = 1e-9;
   options.standard_errors = StandardErrorMethod::none;
-  options.options = host_options();
-  options.options.tile = 64;
+  options.tile = 64;
   const FitResult exact = fit(points, values, options);
   ASSERT_TRUE(exact.converged);
-  options.options.mixed.accuracy = 1e-6;
+  options.mixed.accuracy = 1e-6;
   const FitResult got = fit(points, values, options);  // so long a ridge may exceed its limit
   EXPECT_GE(got.likelihood.log_likelihood, exact.likelihood.log_likelihood - 0.05);
   ASSERT_TRUE(got.mixed.has_value());
@@ -524,16 +519,14 @@ TEST(MixedFit, SearchesNoCoarserThanAnEstimateBears) {
   // estimate here; and a search that ends within that has not found the maximum.
   const std::int64_t n = test::kSanitized ? 300 : 700;
   const Points points = random_points(static_cast<std::size_t>(n), 108);
-  SimulateOptions simulation;
-  simulation.options = host_options();
+  SimulateOptions simulation{host_options()};
   const std::vector<double> values = simulate(points, {1.5, 0.1, 0.5, 0}, {}, simulation).values;
-  FitOptions options;
+  FitOptions options{host_options()};
   options.smoothness = 0.5;
   options.nugget = 0;
   options.standard_errors = StandardErrorMethod::none;
-  options.options = host_options();
   const FitResult exact = fit(points, values, options);
-  options.options = mixed_options(1e-3, 48);
+  static_cast<CovarianceOptions&>(options) = mixed_options(1e-3, 48);
   const FitResult got = fit(points, values, options);
   ASSERT_TRUE(got.mixed.has_value());
   EXPECT_EQ(got.mixed->accuracy_asked, 1e-3);

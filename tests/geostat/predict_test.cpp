@@ -127,12 +127,12 @@ TEST(Predict, HasTheSameBitsForAnyBudgetPolicyNumberOfDevicesAndChunk) {
   const Model model = example(Mean::linear, 0.2);
   const Points targets = random_points(50, 17);
   const auto run = [&](const char* devices, std::int64_t tiles, Policy policy, std::int64_t chunk) {
-    Options options;
-    options.devices = devices;
+    CovarianceOptions options;
+    options.run.devices = devices;
     options.tile = 16;
-    options.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
-    options.policy = policy;
-    options.compute_queues = 2;
+    options.run.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
+    options.run.policy = policy;
+    options.run.compute_queues = 2;
     const Prediction got = predict(model, targets, options, chunk);
     EXPECT_EQ(got.run.traffic, static_cast<const Traffic&>(got.run.planned_traffic));
     EXPECT_EQ(got.solve.traffic, static_cast<const Traffic&>(got.solve.planned_traffic));
@@ -176,7 +176,7 @@ TEST(PredictStream, HasTheBitsOfOneGoHoweverTheTargetsCome) {
   for (const std::size_t count : {1U, 7U, 8U, 9U, 63U, 64U, 65U, 200U}) {
     const Points targets = random_points(count, 18);
     for (const std::int64_t tile : {16, 61}) {
-      Options options = host_options();
+      CovarianceOptions options = host_options();
       options.tile = tile;
       const Prediction expected = predict(model, targets, options);
       for (const std::int64_t chunk : {0, 8, 17, 64}) {
@@ -218,10 +218,10 @@ TEST(PredictStream, HasTheBitsOfOneGoHoweverTheTargetsCome) {
 TEST(PredictStream, CountsTargetsAndPassesOnWhatCallbacksThrow) {
   const Model model = example(Mean::constant, 0.1);
   const Points targets = random_points(40, 19);
-  Options options = host_options();
+  CovarianceOptions options = host_options();
   options.tile = 16;
   double last = 0;
-  options.progress = [&](const Progress& p) {
+  options.run.progress = [&](const Progress& p) {
     if (std::string(p.what) != "predict") return true;
     EXPECT_GE(p.done, last);
     EXPECT_EQ(p.total, 40);
@@ -236,7 +236,7 @@ TEST(PredictStream, CountsTargetsAndPassesOnWhatCallbacksThrow) {
             ErrorKind::cancelled);
   EXPECT_GT(last, 0);
   EXPECT_GT(pieces, 0);
-  options.progress = nullptr;
+  options.run.progress = nullptr;
   const PredictionSink broken = [](const Points&, const Prediction&) {
     throw Error(ErrorKind::storage, "test", "full");
   };
@@ -255,10 +255,10 @@ TEST(PredictStream, CountsTargetsAndPassesOnWhatCallbacksThrow) {
 
 TEST(Predict, CountsTargets) {
   const Model model = example(Mean::constant, 0.1);
-  Options options = host_options();
+  CovarianceOptions options = host_options();
   double last = 0;
   int calls = 0;
-  options.progress = [&](const Progress& p) {
+  options.run.progress = [&](const Progress& p) {
     if (std::string(p.what) != "predict") return true;
     EXPECT_EQ(p.total, 9);
     EXPECT_GE(p.done, last);
@@ -273,8 +273,8 @@ TEST(Predict, CountsTargets) {
 }
 
 TEST(Predict, Cancels) {
-  Options options = host_options();
-  options.progress = [](const Progress& p) { return std::string(p.what) != "predict"; };
+  CovarianceOptions options = host_options();
+  options.run.progress = [](const Progress& p) { return std::string(p.what) != "predict"; };
   EXPECT_EQ(
       kind_of_error([&] {
         static_cast<void>(predict(example(Mean::constant, 0.1), random_points(9, 16), options, 2));

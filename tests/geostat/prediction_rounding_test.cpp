@@ -127,7 +127,7 @@ TEST(PredictionRounding, HoldsTheTruthOfFiftyDigits) {
     const MaternParameters& p = problem.parameters;
     const Model model{p, problem.mean, {}, problem.points, problem.values};
     const Points targets = targets_of(problem);
-    Options options = host_options();
+    CovarianceOptions options = host_options();
     options.tile = 16;
     if (kind_of_error([&] { (void)predict(model, targets, options); })) continue;
     const Prediction got = predict(model, targets, options);

@@ -255,14 +255,13 @@ TEST(Separation, FitHoldsItAndFindsTheRest) {
     if (test::kSanitized && odd) continue;
     SCOPED_TRACE(c.name);
     const Model model = model_of(c.parameters, c.with_z);
-    FitOptions options;
+    FitOptions options{host_options()};
     options.mean = Mean::zero;
     options.nugget = c.parameters.nugget;
     options.separation = c.parameters.separation;
     options.range_bounds = Bounds{0.05 * c.parameters.range, 20 * c.parameters.range};
     const bool sphere = options.separation.distance == Distance::great_circle;
     options.smoothness_bounds = Bounds{0.1, sphere ? 0.5 : 3};
-    options.options = host_options();
     const FitResult result = fit(model.points, model.values, options);
     const Separation& s = result.parameters.separation;
     EXPECT_EQ(s.distance, c.parameters.separation.distance);
@@ -281,11 +280,10 @@ TEST(Separation, FitKeepsSmoothnessOnTheSphere) {
   Model smooth = model_of({1, 900, 0.5, 0, {Distance::great_circle, 1, 0, {}}});
   for (std::size_t i = 0; i < smooth.values.size(); ++i)
     smooth.values[i] = std::sin(0.02 * smooth.points.x[i]) * std::cos(0.03 * smooth.points.y[i]);
-  FitOptions free;
+  FitOptions free{host_options()};
   free.mean = Mean::zero;
   free.nugget = 0;
   free.separation = smooth.parameters.separation;
-  free.options = host_options();
   const double smoothness = fit(smooth.points, smooth.values, free).parameters.smoothness;
   EXPECT_LE(smoothness, 0.5);
   EXPECT_NEAR(smoothness, 0.5, 1e-9);

@@ -16,10 +16,9 @@ namespace strata {
 namespace {
 
 SimulateOptions host_simulation(std::int64_t realizations, std::uint64_t seed = 3) {
-  SimulateOptions options;
+  SimulateOptions options{host_options()};
   options.realizations = realizations;
   options.seed = seed;
-  options.options = host_options();
   return options;
 }
 
@@ -95,10 +94,10 @@ TEST(Simulate, HasTheSameBitsForAnyBudgetPolicyAndNumberOfDevices) {
   const Points points = random_points(100, 54);
   const auto run = [&](const char* devices, std::int64_t tiles, Policy policy) {
     SimulateOptions options = host_simulation(21);
-    options.options.devices = devices;
-    options.options.tile = 16;
-    options.options.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
-    options.options.policy = policy;
+    options.run.devices = devices;
+    options.tile = 16;
+    options.run.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
+    options.run.policy = policy;
     const Simulation got = simulate(points, {1, 0.2, 0.8, 0.1}, {}, options);
     EXPECT_EQ(got.multiply.traffic, static_cast<const Traffic&>(got.multiply.planned_traffic));
     return got.values;

@@ -133,16 +133,14 @@ TEST(Units, DoNotChangeCrossValidation) {
     return leave_one_out(p.points, p.values, p.parameters, Mean::constant, host_options());
   });
   compare([](const Problem& p) {
-    CrossValidationOptions options;
+    CrossValidationOptions options{host_options()};
     options.folds = 4;
-    options.options = host_options();
     return cross_validate(p.points, p.values, p.parameters, Mean::constant, options);
   });
 }
 
 TEST(Units, DoNotChangeSimulation) {
-  SimulateOptions options;
-  options.options = host_options();
+  SimulateOptions options{host_options()};
   const auto simulated = [&](int length, int value) {
     const Problem p = problem_in(length, value);
     return simulate(p.points, p.parameters, {}, options).values;
@@ -153,8 +151,7 @@ TEST(Units, DoNotChangeSimulation) {
 }
 
 TEST(Units, AFitReportsItsEstimatesInThoseOfTheData) {
-  FitOptions options;
-  options.options = host_options();
+  FitOptions options{host_options()};
   options.smoothness = 0.5;
   options.mean = Mean::linear;
   const auto fitted = [&](int length, int value) {
@@ -186,8 +183,7 @@ TEST(Units, AFitReportsItsEstimatesInThoseOfTheData) {
 }
 
 TEST(Units, WhatHasNoVarianceInDoublesIsToldApartFromWhatDoesNotVary) {
-  FitOptions options;
-  options.options = host_options();
+  FitOptions options{host_options()};
   for (const int e : {-560, 520}) {
     Problem p = problem_in(0, e);
     std::string message;

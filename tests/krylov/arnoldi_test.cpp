@@ -39,7 +39,7 @@ class Relation : public ::testing::Test {
       square += start[i] * start[i];
     }
     for (double& x : start) x /= std::sqrt(square);
-    Options options;
+    RunOptions options;
     options.devices = "host:2";
     options.device_memory_bytes = 64 << 20;
     BasisRunner runner(a, kVectors + 1, std::max(s, expected.panel), {{0, start}}, options, "test");

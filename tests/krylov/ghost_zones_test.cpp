@@ -94,7 +94,7 @@ Powers powers_of(const SparseMatrix& a, const std::string& devices, bool ghosts,
     first[i] = random_normal(5, i);
     second[i] = random_normal(6, i);
   }
-  Options options;
+  RunOptions options;
   options.devices = devices;
   options.device_memory_bytes = 64 << 20;
   BasisRunner runner(a, 2 + kDepth + 3, kDepth, {{0, first}, {1, second}}, options, "test", 0, {},

@@ -26,10 +26,10 @@ using test::random_complex;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Options complex_panels(std::int64_t panel) {
-  Options options;
-  options.devices = "host";
-  options.tile = panel;
+LuOptions complex_panels(std::int64_t panel) {
+  LuOptions options;
+  options.run.devices = "host";
+  options.panel = panel;
   return options;
 }
 
@@ -130,10 +130,10 @@ TEST(ComplexLuFactor, HasTheSameBitsInAnyBudgetAndOnAnyDevices) {
   for (const int devices : {1, 2, 3}) {
     for (const std::int64_t panels : {3, 4, 30}) {
       for (const Policy policy : {Policy::sync, Policy::v3, Policy::opt}) {
-        Options options = complex_panels(16);
-        options.devices = "host:" + std::to_string(devices);
-        options.device_memory_bytes = panels * (n * 16 * 16 + 512) + 8192;
-        options.policy = policy;
+        LuOptions options = complex_panels(16);
+        options.run.devices = "host:" + std::to_string(devices);
+        options.run.device_memory_bytes = panels * (n * 16 * 16 + 512) + 8192;
+        options.run.policy = policy;
         LuFactor factor = lu(a.view(), options);
         Matrix<Complex128> found(n, n);
         factor.copy_factors(found.view());
@@ -331,8 +331,8 @@ TEST(ComplexLuOutcome, RefusesOtherPrecisionsAndRealRightSides) {
 
 TEST(ComplexLuOutcome, IsSimulatedWithoutData) {
   const Machine machine = Machine::emulated(1, std::int64_t{1} << 28);
-  Options options;
-  options.tile = 128;
+  LuOptions options;
+  options.panel = 128;
   const RunReport real = simulate_lu(4096, machine, options, Element::fp64);
   const RunReport complex = simulate_lu(4096, machine, options, Element::complex128);
   EXPECT_GT(*complex.predicted_seconds, *real.predicted_seconds);

@@ -22,10 +22,10 @@ using test::ComplexErrors;
 using test::Matrix;
 using test::random_complex;
 
-Options complex_on_host(std::int64_t panel = 0) {
-  Options options;
-  options.devices = "host";
-  options.tile = panel;
+LuOptions complex_on_host(std::int64_t panel = 0) {
+  LuOptions options;
+  options.run.devices = "host";
+  options.panel = panel;
   return options;
 }
 

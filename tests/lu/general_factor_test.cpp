@@ -23,11 +23,11 @@ using test::Complex128;
 using test::Matrix;
 using test::Scratch;
 
-Options saved_on(const std::string& devices = "host:1", std::int64_t memory = 0) {
-  Options options;
-  options.devices = devices;
-  options.device_memory_bytes = memory;
-  options.tile = 16;
+LuOptions saved_on(const std::string& devices = "host:1", std::int64_t memory = 0) {
+  LuOptions options;
+  options.run.devices = devices;
+  options.run.device_memory_bytes = memory;
+  options.panel = 16;
   return options;
 }
 
@@ -76,7 +76,7 @@ TEST(GeneralFactor, ComesBackAsItWas) {
       const GeneralSolveResult expected = made.solve(a.view(), b.view(), certified.view());
       for (const auto& [devices, memory] :
            {std::pair<const char*, std::int64_t>{"host:1", 0}, {"host:2", 0}, {"host:1", 40000}}) {
-        GeneralFactor read = GeneralFactor::open(folder, saved_on(devices, memory));
+        GeneralFactor read = GeneralFactor::open(folder, saved_on(devices, memory).run);
         EXPECT_EQ(read.n(), n);
         EXPECT_EQ(read.precision(), precision);
         EXPECT_EQ(read.info().growth, made.info().growth);
@@ -88,10 +88,10 @@ TEST(GeneralFactor, ComesBackAsItWas) {
         const GeneralSolveResult result = read.solve(a.view(), b.view(), again.view());
         EXPECT_EQ(again.data, certified.data) << n << ' ' << devices;
         EXPECT_EQ(result.certificate.forward_error, expected.certificate.forward_error);
-        EXPECT_TRUE(
-            std::isnan(GeneralFactor::open(folder, saved_on(devices, memory)).scaled_condition()));
+        EXPECT_TRUE(std::isnan(
+            GeneralFactor::open(folder, saved_on(devices, memory).run).scaled_condition()));
         read.save(scratch.path("certified"));
-        const GeneralFactor later = GeneralFactor::open(scratch.path("certified"), saved_on());
+        const GeneralFactor later = GeneralFactor::open(scratch.path("certified"), saved_on().run);
         EXPECT_EQ(later.scaled_condition(), expected.certificate.scaled_condition);
         EXPECT_EQ(later.log_determinant_error(), expected.log_determinant_error);
         for (std::int64_t j = 0; j < 3 && n > 0; ++j)
@@ -115,7 +115,7 @@ TEST(GeneralFactor, OfComplexNumbers) {
     const Matrix<Complex128> b = test::random_complex(37, 2, 4);
     GeneralFactor made = factor_general(a.view(), precision, saved_on());
     made.save(scratch.path("Z"));
-    GeneralFactor read = GeneralFactor::open(scratch.path("Z"), saved_on());
+    GeneralFactor read = GeneralFactor::open(scratch.path("Z"), saved_on().run);
     EXPECT_EQ(read.precision(),
               precision == Element::fp64 ? Element::complex128 : Element::complex64);
     EXPECT_EQ(read.info().determinant.phase, made.info().determinant.phase);
@@ -173,7 +173,7 @@ TEST(GeneralFactor, OfAnyRange) {
       });
       const Matrix<double> b = several_columns(24, 1);
       factor_general(a.view(), precision, saved_on()).save(scratch.path("F"));
-      GeneralFactor factor = GeneralFactor::open(scratch.path("F"), saved_on());
+      GeneralFactor factor = GeneralFactor::open(scratch.path("F"), saved_on().run);
       Matrix<double> x(24, 1);
       (void)factor.solve(b.view(), x.view());
       EXPECT_LE(forward_error(a, b, x), precision == Element::fp64 ? 1e-12 : 1e-3) << scale;
@@ -227,7 +227,7 @@ TEST(GeneralFactor, NoDamageGoesUnnoticed) {
   factor_general(a.view(), Element::fp64, saved_on()).save(scratch.path("F"));
   const std::string path = scratch.path("F/factor");
   const std::string whole = bytes_of(path);
-  const auto open = [&] { (void)GeneralFactor::open(scratch.path("F"), saved_on()); };
+  const auto open = [&] { (void)GeneralFactor::open(scratch.path("F"), saved_on().run); };
   for (std::size_t k = 0; k < whole.size(); k += k < 400 ? 1 : 37) {
     for (const int bit : {0, 7}) {
       std::string damaged = whole;

@@ -18,10 +18,10 @@ namespace {
 
 using test::Matrix;
 
-Options on(const std::string& devices, std::int64_t panel) {
-  Options options;
-  options.devices = devices;
-  options.tile = panel;
+LuOptions on(const std::string& devices, std::int64_t panel) {
+  LuOptions options;
+  options.run.devices = devices;
+  options.panel = panel;
   return options;
 }
 
@@ -67,10 +67,10 @@ TYPED_TEST(LuOnCuda, HasTheHostsPivotsAndTheSameBitsInAnyBudget) {
     EXPECT_NEAR(whole.info().growth, host.info().growth, 0.1 * host.info().growth);
     for (const std::int64_t panels : {2, 3, 5}) {
       for (const Policy policy : {Policy::sync, Policy::opt}) {
-        Options options = on("cuda:0", panel);
+        LuOptions options = on("cuda:0", panel);
         const std::int64_t bytes = static_cast<std::int64_t>(sizeof(T));
-        options.device_memory_bytes = panels * (n * panel * bytes + 8 * panel + 512) + 65536;
-        options.policy = policy;
+        options.run.device_memory_bytes = panels * (n * panel * bytes + 8 * panel + 512) + 65536;
+        options.run.policy = policy;
         LuFactor factor = lu(a.view(), options);
         Matrix<T> found(n, n);
         factor.copy_factors(found.view());

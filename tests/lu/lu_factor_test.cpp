@@ -20,10 +20,10 @@ using test::Matrix;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-Options in_panels(std::int64_t panel) {
-  Options options;
-  options.devices = "host";
-  options.tile = panel;
+LuOptions in_panels(std::int64_t panel) {
+  LuOptions options;
+  options.run.devices = "host";
+  options.panel = panel;
   return options;
 }
 
@@ -87,10 +87,10 @@ TEST(LuFactorOf, AnyBudgetAndDevicesHasTheSameBits) {
   for (const int devices : {1, 2, 3}) {
     for (const std::int64_t panels : {3, 4, 6, 30}) {
       for (const Policy policy : {Policy::sync, Policy::v3, Policy::opt}) {
-        Options options = in_panels(16);
-        options.devices = "host:" + std::to_string(devices);
-        options.device_memory_bytes = panels * (n * 16 * 8 + 512) + 8192;
-        options.policy = policy;
+        LuOptions options = in_panels(16);
+        options.run.devices = "host:" + std::to_string(devices);
+        options.run.device_memory_bytes = panels * (n * 16 * 8 + 512) + 8192;
+        options.run.policy = policy;
         LuFactor factor = lu(a.view(), options);
         Matrix<double> found(n, n);
         factor.copy_factors(found.view());
@@ -268,8 +268,8 @@ TEST(LuOutcome, RefusesWhatIsNoMatrixAndOtherPrecisions) {
   EXPECT_THROW((void)factor.solve(narrow.view()), Error);
   Matrix<double> short_one(3, 1);
   EXPECT_THROW((void)factor.solve(short_one.view()), Error);
-  Options options = in_panels(0);
-  options.tile = -1;
+  LuOptions options = in_panels(0);
+  options.panel = -1;
   EXPECT_THROW((void)lu(test::random_general(4).view(), options), Error);
 }
 

@@ -284,7 +284,7 @@ TEST_P(PlannedLu, HasTheBitsOfTheTasksInOrderAndThePlannedTraffic) {
     const std::int64_t slot = n * kPanel * 8 + 512;
     for (const std::int64_t extra : {0, 1, 2, 40}) {
       for (const Policy policy : kAllPolicies) {
-        Options options;
+        RunOptions options;
         options.devices = "host:" + std::to_string(devices);
         options.device_memory_bytes = smallest + extra * slot;
         options.compute_queues = 2;
@@ -375,8 +375,8 @@ TEST(LuPlanning, RefusesWhatCannotFitWithWhatWould) {
     EXPECT_NE(std::string(error.what()).find("too small for order 1000"), std::string::npos)
         << error.what();
   }
-  Options options;
-  options.tile = 100;
+  LuOptions options;
+  options.panel = 100;
   LuProblem wide = problem;
   wide.panel = 100;
   const std::int64_t smallest = smallest_budget_bytes(lu_factorization(wide));

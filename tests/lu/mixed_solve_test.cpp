@@ -17,10 +17,10 @@ namespace {
 using test::Complex128;
 using test::Matrix;
 
-Options mixed_on_host(std::int64_t panel = 16) {
-  Options options;
-  options.devices = "host";
-  options.tile = panel;
+LuOptions mixed_on_host(std::int64_t panel = 16) {
+  LuOptions options;
+  options.run.devices = "host";
+  options.panel = panel;
   return options;
 }
 

@@ -18,10 +18,10 @@ namespace {
 
 using test::Matrix;
 
-Options on_host(std::int64_t panel = 0) {
-  Options options;
-  options.devices = "host";
-  options.tile = panel;
+LuOptions on_host(std::int64_t panel = 0) {
+  LuOptions options;
+  options.run.devices = "host";
+  options.panel = panel;
   return options;
 }
 

@@ -30,8 +30,8 @@ using test::Scratch;
 using Budget = test::StorageBudget;
 
 template <class T>
-Options options_of(const Budget& budget, std::int64_t n, std::int64_t panel) {
-  return test::within_budget(budget, n * n * std::int64_t{sizeof(T)}, panel);
+LuOptions options_of(const Budget& budget, std::int64_t n, std::int64_t panel) {
+  return {.run = test::within_budget(budget, n * n * std::int64_t{sizeof(T)}), .panel = panel};
 }
 
 template <class T>
@@ -43,7 +43,7 @@ LuProblem problem_of(std::int64_t n) {
 }
 
 template <class T>
-LuPanels factored(const Matrix<T>& a, const Options& options) {
+LuPanels factored(const Matrix<T>& a, const LuOptions& options) {
   LuPanels panels(problem_of<T>(a.rows), options, 7);
   (void)panels.factor(source_of_view<T>(a.data.data(), a.ld(), false), 1);
   return panels;
@@ -170,7 +170,7 @@ TEST(StoredFactor, GoesOnAfterAKillToTheSameBits) {
   for (int kill = 0; kill < kills; ++kill) {
     const Scratch folder;
     const Budget budget = kill % 2 == 0 ? Budget{"host:1", 0.2, 0} : Budget{"host:1", 0.25, 0.1};
-    const Options options =
+    const LuOptions options =
         in_folders(options_of<double>(budget, n, 4), folder, 1 + kill % 2, true);
     for (std::uint64_t attempt = 0; attempt < 2; ++attempt) {
       const auto roll = [&](std::uint64_t k) {
@@ -193,7 +193,7 @@ TEST(StoredFactor, GoesOnAfterBeingCancelledAndSaysWhatItFound) {
   const std::int64_t n = 96;
   const Matrix<double> a = test::random_general(n, 6);
   const Scratch folder;
-  Options options = in_folders(options_of<double>({"host:1", 0.2, 0}, n, 4), folder, 2, true);
+  LuOptions options = in_folders(options_of<double>({"host:1", 0.2, 0}, n, 4), folder, 2, true);
   const LuPanels whole = factored<double>(a, options);
   EXPECT_EQ(whole.found(), 0);
   EXPECT_EQ(whole.count(), 24);
@@ -207,19 +207,19 @@ TEST(StoredFactor, SurvivesALossOfPowerAtEveryOperation) {
   LuPanels memory = factored<double>(a, options_of<double>({"host:1"}, n, 8));
   for (const bool once : {true, false}) {
     std::int64_t operations = 0;
-    Options options = options_of<double>({"host:1", 0.6, 0}, n, 8);
-    options.storage.directories = {"a", "b"};
-    options.storage.resume = true;
+    LuOptions options = options_of<double>({"host:1", 0.6, 0}, n, 8);
+    options.run.storage.directories = {"a", "b"};
+    options.run.storage.resume = true;
     {
       test::SimulatedFiles files(4096);
-      options.storage.files = &files;
+      options.run.storage.files = &files;
       (void)factored<double>(a, options);
       operations = files.operations();
     }
     std::int64_t found = 0;
     for (std::int64_t at = 0; at < operations; at += once ? 1 : 3) {
       test::SimulatedFiles files(4096);
-      options.storage.files = &files;
+      options.run.storage.files = &files;
       for (std::int64_t loss = once ? 1 : 0; loss < 2; ++loss) {
         files.lose_power_at(loss == 1 ? at : files.operations() + at * 5 % operations);
         try {
@@ -244,20 +244,20 @@ TEST(StoredFactor, GoesOnAfterAnyFailureToTheSameBits) {
   const Matrix<double> a = test::random_general(n, 13);
   LuPanels memory = factored<double>(a, options_of<double>({"host:1"}, n, 8));
   for (const Budget& budget : {Budget{"host:1", 0.4, 0}, Budget{"host:2", 0.6, 0.3}}) {
-    Options options = options_of<double>(budget, n, 8);
-    options.storage.directories = {"a", "b"};
-    options.storage.resume = true;
+    LuOptions options = options_of<double>(budget, n, 8);
+    options.run.storage.directories = {"a", "b"};
+    options.run.storage.resume = true;
     std::int64_t operations = 0;
     {
       test::SimulatedFiles files(4096);
-      options.storage.files = &files;
+      options.run.storage.files = &files;
       (void)factored<double>(a, options);
       operations = files.operations();
     }
     std::int64_t failures = 0;
     for (std::int64_t at = 0; at < operations; ++at) {
       test::SimulatedFiles files(4096);
-      options.storage.files = &files;
+      options.run.storage.files = &files;
       files.fail_at(at, "no such sector");
       try {
         (void)factored<double>(a, options);
@@ -340,15 +340,15 @@ TEST(StoredFactor, IsOpenedLaterAndElsewhere) {
   const Matrix<double> b = right_sides(n);
   for (const Element precision : {Element::fp64, Element::fp32}) {
     Matrix<double> expected = b;
-    Options memory;
-    memory.devices = "host:1";
-    memory.tile = 8;
+    LuOptions memory;
+    memory.run.devices = "host:1";
+    memory.panel = 8;
     (void)factor_general(a.view(), precision, memory).solve(b.view(), expected.view());
     const Scratch folder;
     const std::string directory = folder.path("f");
-    Options options = memory;
-    options.host_memory_bytes = n * n * 4;
-    options.storage.directories = {directory, folder.path("other")};
+    LuOptions options = memory;
+    options.run.host_memory_bytes = n * n * 4;
+    options.run.storage.directories = {directory, folder.path("other")};
     {
       const GeneralFactor factor = factor_general(a.view(), precision, options);
       EXPECT_EQ(factor.stored().count, 10);
@@ -359,7 +359,7 @@ TEST(StoredFactor, IsOpenedLaterAndElsewhere) {
     ASSERT_TRUE(GeneralFactor::is_at(directory));
     Matrix<double> x = b;
     {
-      GeneralFactor again = GeneralFactor::open(directory, memory);
+      GeneralFactor again = GeneralFactor::open(directory, memory.run);
       (void)again.solve(b.view(), x.view());
       EXPECT_TRUE(x.data == expected.data);
       const GeneralSolveResult certified = again.solve(a.view(), b.view(), x.view());
@@ -369,14 +369,14 @@ TEST(StoredFactor, IsOpenedLaterAndElsewhere) {
     const std::string moved = folder.path("moved");
     std::filesystem::rename(directory, moved);
     x = b;
-    (void)GeneralFactor::open(moved, memory).solve(b.view(), x.view());
+    (void)GeneralFactor::open(moved, memory.run).solve(b.view(), x.view());
     EXPECT_TRUE(x.data == expected.data);
     std::filesystem::rename(folder.path("other"), folder.path("elsewhere"));
-    EXPECT_THROW((void)GeneralFactor::open(moved, memory), Error);
-    Options there = memory;
-    there.storage.directories = {moved, folder.path("elsewhere")};
+    EXPECT_THROW((void)GeneralFactor::open(moved, memory.run), Error);
+    LuOptions there = memory;
+    there.run.storage.directories = {moved, folder.path("elsewhere")};
     x = b;
-    (void)GeneralFactor::open(moved, there).solve(b.view(), x.view());
+    (void)GeneralFactor::open(moved, there.run).solve(b.view(), x.view());
     EXPECT_TRUE(x.data == expected.data);
   }
 }
@@ -386,9 +386,9 @@ TEST(StoredFactor, TakesWhatAFunctionMakesByColumnsOrRows) {
   for (const std::int64_t n : {60, 1100}) {
     const Matrix<double> a = test::random_general(n, 3);
     const Matrix<double> b = right_sides(n);
-    Options memory;
-    memory.devices = "host:2";
-    memory.tile = n / 20;
+    LuOptions memory;
+    memory.run.devices = "host:2";
+    memory.panel = n / 20;
     Matrix<double> expected = b;
     (void)factor_general(a.view(), Element::fp64, memory).solve(b.view(), expected.view());
     for (const bool by_rows : {false, true}) {
@@ -400,9 +400,9 @@ TEST(StoredFactor, TakesWhatAFunctionMakesByColumnsOrRows) {
           }};
       for (const Element precision : {Element::fp64, Element::fp32}) {
         const Scratch folder;
-        Options options = memory;
-        options.host_memory_bytes = n * n * 2;
-        options.storage.directories = {folder.path("d")};
+        LuOptions options = memory;
+        options.run.host_memory_bytes = n * n * 2;
+        options.run.storage.directories = {folder.path("d")};
         GeneralFactor factor = factor_general(source, precision, options);
         Matrix<double> x = b;
         const GeneralSolveResult result = factor.solve(source, b.view(), x.view());
@@ -412,7 +412,7 @@ TEST(StoredFactor, TakesWhatAFunctionMakesByColumnsOrRows) {
         EXPECT_EQ(factor.by_rows(), by_rows);
         if (n == 60) {  // kept in memory, saved and opened, too
           factor_general(source, precision, memory).save(folder.path("m"));
-          GeneralFactor again = GeneralFactor::open(folder.path("m"), memory);
+          GeneralFactor again = GeneralFactor::open(folder.path("m"), memory.run);
           EXPECT_EQ(again.by_rows(), by_rows);
           (void)again.solve(source, b.view(), x.view());
           for (std::size_t k = 0; k < x.data.size(); ++k)
@@ -433,14 +433,14 @@ TEST(StoredFactor, RefusesAnotherMatrixAndWhatIsNotWhole) {
   other.data[77] += 1e-12;
   const Scratch folder;
   const std::string directory = folder.path("f");
-  Options options;
-  options.devices = "host:1";
-  options.tile = 8;
-  options.storage.directories = {directory};
+  LuOptions options;
+  options.run.devices = "host:1";
+  options.panel = 8;
+  options.run.storage.directories = {directory};
   { factor_general(a.view(), Element::fp64, options).save(directory); }
   const auto refused = [&](const Matrix<double>& of, bool resume, ErrorKind kind) {
-    Options again = options;
-    again.storage.resume = resume;
+    LuOptions again = options;
+    again.run.storage.resume = resume;
     try {
       (void)factor_general(of.view(), Element::fp64, again);
       ADD_FAILURE() << "taken";
@@ -451,13 +451,13 @@ TEST(StoredFactor, RefusesAnotherMatrixAndWhatIsNotWhole) {
   };
   refused(other, true, ErrorKind::storage);
   refused(a, false, ErrorKind::storage);
-  options.tile = 16;
+  options.panel = 16;
   refused(a, true, ErrorKind::misuse);
-  EXPECT_NO_THROW((void)GeneralFactor::open(directory, options)) << "the panel is the file's";
-  options.tile = 8;
+  EXPECT_NO_THROW((void)GeneralFactor::open(directory, options.run)) << "the panel is the file's";
+  options.panel = 8;
   {
-    Options again = options;
-    again.storage.resume = true;
+    LuOptions again = options;
+    again.run.storage.resume = true;
     EXPECT_EQ(factor_general(a.view(), Element::fp64, again).stored().found, 8) << "all is there";
   }
   // Behind the last record something was being written.
@@ -470,8 +470,8 @@ TEST(StoredFactor, RefusesAnotherMatrixAndWhatIsNotWhole) {
     EXPECT_EQ(error.kind(), ErrorKind::storage);
     EXPECT_NE(std::string(error.what()).find(" of 8 panels"), std::string::npos) << error.what();
   }
-  Options again = options;
-  again.storage.resume = true;
+  LuOptions again = options;
+  again.run.storage.resume = true;
   // Those of the record before, which may be of several panels.
   EXPECT_LT(factor_general(a.view(), Element::fp64, again).stored().found, 8);
   EXPECT_NO_THROW((void)GeneralFactor::open(directory, {}));
@@ -482,8 +482,8 @@ TEST(StoredFactor, RefusesAnotherMatrixAndWhatIsNotWhole) {
 
 TEST(StoredFactor, ReadsTheNextPanelsWhileOthersAreWritten) {
   const std::int64_t n = 12'800;
-  Options options;
-  options.tile = 128;
+  LuOptions options;
+  options.panel = 128;
   const std::int64_t bytes = n * n * 8;
   Machine machine = Machine::emulated(1, 2 * bytes);
   for (const std::int64_t panels : {8, 20, 60}) {

@@ -69,7 +69,8 @@ TEST(StoredTasks, ReadOfAPanelWhatATaskNeeds) {
     const test::StorageBudget budget{"host:1", 0.3, 0};
     LuProblem problem;
     problem.n = n;
-    LuPanels stored(problem, in_folders(within_budget(budget, n * n * 8, panel), folder, 1), 7);
+    const RunOptions run = in_folders(within_budget(budget, n * n * 8), folder, 1);
+    LuPanels stored(problem, {.run = run, .panel = panel}, 7);
     (void)stored.factor(source_of_view<double>(a.data.data(), a.ld(), false), 1);
     Matrix<double> x = test::make_matrix<double>(
         n, 1, [](auto i, auto j) { return test::signed_uniform(5, i, j); });

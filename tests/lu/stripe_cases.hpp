@@ -16,8 +16,13 @@ namespace strata::test {
   return options;
 }
 
-[[nodiscard]] inline Options on_one_cpu() {
-  Options options;
+[[nodiscard]] inline StripeOptions with_run(StripeOptions options, const RunOptions& run) {
+  options.run = run;
+  return options;
+}
+
+[[nodiscard]] inline RunOptions on_one_cpu() {
+  RunOptions options;
   options.devices = "host:1";
   return options;
 }

@@ -31,6 +31,7 @@ using test::Matrix;
 using test::on_one_cpu;
 using test::Scratch;
 using test::stripes_of;
+using test::with_run;
 
 template <class F>
 void expect_refusal(ErrorKind kind, const std::string& piece, const F& call) {
@@ -91,8 +92,8 @@ void expect_as_lapack(std::int64_t n, std::int64_t stripe, std::int64_t substrip
   Matrix<T> expected = b;
   ASSERT_EQ(lapack_solve(a, expected), 0);
   Matrix<T> x(n, 2);
-  const StripeSolveResult result =
-      solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(stripe, substripe), on_one_cpu());
+  const StripeSolveResult result = solve_by_stripes(
+      a.view(), b.view(), x.view(), with_run(stripes_of(stripe, substripe), on_one_cpu()));
   ASSERT_EQ(result.refusal, "");
   EXPECT_TRUE(result.info.ok);
   EXPECT_EQ(result.stripe, stripe);
@@ -110,7 +111,7 @@ void expect_as_lapack(std::int64_t n, std::int64_t stripe, std::int64_t substrip
   // From a source, to the bit.
   Matrix<T> same(n, 2);
   (void)solve_by_stripes(by_rows(a, std::max<std::int64_t>(n, 1)), b.view(), same.view(),
-                         stripes_of(stripe, substripe), on_one_cpu());
+                         with_run(stripes_of(stripe, substripe), on_one_cpu()));
   EXPECT_EQ(result.refusal, "");
   for (std::int64_t j = 0; j < 2; ++j)
     for (std::int64_t i = 0; i < n; ++i)
@@ -136,13 +137,13 @@ TEST(StripeLu, TakesNothing) {
   const Scratch folder;
   for (const std::int64_t n : {0, 20}) {
     for (const bool in_storage : {false, true}) {
-      Options options = on_one_cpu();
+      RunOptions options = on_one_cpu();
       if (in_storage) options = test::in_folders(options, folder, 1);
       const Matrix<double> a = random_matrix<double>(n, n, 4);
       const Matrix<double> b = random_matrix<double>(n, n == 0 ? 2 : 0, 5);
       Matrix<double> x = b;
       const StripeSolveResult result =
-          solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(8, 4), options);
+          solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes_of(8, 4), options));
       EXPECT_EQ(result.refusal, "") << n;
       EXPECT_EQ(result.certificate.backward_error, 0) << n;
     }
@@ -156,7 +157,7 @@ TEST(StripeLu, WithoutRefinementIsMeasuredAllTheSame) {
   StripeOptions stripes = stripes_of(20, 0);
   stripes.refines = false;
   const StripeSolveResult result =
-      solve_by_stripes(a.view(), b.view(), x.view(), stripes, on_one_cpu());
+      solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes, on_one_cpu()));
   EXPECT_EQ(result.refusal, "");
   EXPECT_EQ(result.certificate.refinement_steps, 0);
   double most = 0;
@@ -174,8 +175,8 @@ TEST(StripeLu, RefusesWhatLocalPivotsCannotDo) {
   for (const std::int64_t substripe : {0, 4, 24}) {
     Matrix<double> x = b;
     for (double& value : x.data) value = -7;
-    const StripeSolveResult result =
-        solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(24, substripe), on_one_cpu());
+    const StripeSolveResult result = solve_by_stripes(
+        a.view(), b.view(), x.view(), with_run(stripes_of(24, substripe), on_one_cpu()));
     EXPECT_FALSE(result.info.ok);
     EXPECT_EQ(result.info.zero_pivot, 0);
     EXPECT_NE(result.refusal.find("pivot of column 0"), std::string::npos) << result.refusal;
@@ -184,7 +185,7 @@ TEST(StripeLu, RefusesWhatLocalPivotsCannotDo) {
   // In substripes that hold both halves it is well done.
   Matrix<double> x(48, 1);
   const StripeSolveResult whole =
-      solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(48, 48), on_one_cpu());
+      solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes_of(48, 48), on_one_cpu()));
   EXPECT_EQ(whole.refusal, "");
   for (std::int64_t i = 0; i < 48; ++i) EXPECT_EQ(x(i, 0), b((i + 24) % 48, 0));
 }
@@ -195,7 +196,7 @@ TEST(StripeLu, TellsOfNumbersThatAreNotFinite) {
   const Matrix<double> b = random_matrix<double>(40, 1, 3);
   Matrix<double> x(40, 1);
   const StripeSolveResult result =
-      solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(10, 4), on_one_cpu());
+      solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes_of(10, 4), on_one_cpu()));
   EXPECT_FALSE(result.info.ok);
   EXPECT_GE(result.info.not_finite, 0);
   EXPECT_NE(result.refusal, "");
@@ -221,8 +222,8 @@ TEST(StripeLu, IsNeverWrongSilently) {
     for (const std::int64_t substripe : {0, 4, 8, 16}) {
       Matrix<double> x(a.rows, 1);
       for (double& value : x.data) value = -7;
-      const StripeSolveResult result =
-          solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(16, substripe), on_one_cpu());
+      const StripeSolveResult result = solve_by_stripes(
+          a.view(), b.view(), x.view(), with_run(stripes_of(16, substripe), on_one_cpu()));
       const std::string what = fmt::format("{}, {}: {}", kind.name, substripe, result.refusal);
       if (!result.refusal.empty()) {
         ++refused;
@@ -264,8 +265,8 @@ double median_ratio(std::int64_t n, std::int64_t stripes, std::int64_t substripe
     Matrix<double> partial = b;
     EXPECT_EQ(lapack_solve(a, partial), 0);
     Matrix<double> x = b;
-    StripeFactor<double> factor(n, 1, stripes_of((n + stripes - 1) / stripes, substripe),
-                                on_one_cpu());
+    StripeFactor<double> factor(
+        n, 1, with_run(stripes_of((n + stripes - 1) / stripes, substripe), on_one_cpu()));
     EXPECT_TRUE(
         factor.factor(source_of_view<double>(a.data.data(), a.ld(), false), 1, x.view()).ok);
     (void)factor.solve(x.view(), StripeSweeps::backward);
@@ -348,11 +349,11 @@ TEST(StripeLu, MovesInStorageWhatWasPlanned) {
   Matrix<double> first(0, 0);
   for (const char* order : {"basic", "zigzag", "meta-zigzag:2"}) {
     const Scratch folder;
-    const Options options = test::in_folders(
-        test::within_budget({"host:1", 0.3, 1 / 15.}, kOrder * kOrder * 8, 0), folder, 2);
+    const RunOptions options = test::in_folders(
+        test::within_budget({"host:1", 0.3, 1 / 15.}, kOrder * kOrder * 8), folder, 2);
     Matrix<double> x(kOrder, 1);
-    const StripeSolveResult result =
-        solve_by_stripes(by_rows(a, kOrder), b.view(), x.view(), stripes_of(10, 5, order), options);
+    const StripeSolveResult result = solve_by_stripes(by_rows(a, kOrder), b.view(), x.view(),
+                                                      with_run(stripes_of(10, 5, order), options));
     ASSERT_EQ(result.refusal, "");
     EXPECT_EQ(result.factor.traffic, result.factor.planned_traffic);
     EXPECT_EQ(result.solve.traffic, result.solve.planned_traffic);
@@ -375,14 +376,14 @@ TEST(StripeLu, WritesLessWithoutMultipliersAndHasTheSameBits) {
     std::vector<Matrix<double>> found;
     for (const bool gauss : {false, true}) {
       const Scratch folder;
-      const Options options = test::in_folders(
-          test::within_budget({"host:2", 0.35, 1 / 15.}, kOrder * kOrder * 8, 0), folder, 2);
+      const RunOptions options = test::in_folders(
+          test::within_budget({"host:2", 0.35, 1 / 15.}, kOrder * kOrder * 8), folder, 2);
       StripeOptions stripes = stripes_of(10, 5, order);
       stripes.refines = false;
       stripes.gauss = gauss;
       Matrix<double> x(kOrder, 3);
       const StripeSolveResult result =
-          solve_by_stripes(by_rows(a, kOrder), b.view(), x.view(), stripes, options);
+          solve_by_stripes(by_rows(a, kOrder), b.view(), x.view(), with_run(stripes, options));
       ASSERT_EQ(result.refusal, "");
       EXPECT_EQ(result.factor.traffic, result.factor.planned_traffic);
       EXPECT_LT(result.certificate.backward_error, 1e-11);
@@ -396,7 +397,7 @@ TEST(StripeLu, WritesLessWithoutMultipliersAndHasTheSameBits) {
   }
   StripeOptions gauss = stripes_of(10, 5);
   gauss.gauss = true;
-  StripeFactor<double> factor(kOrder, 3, gauss, on_one_cpu());
+  StripeFactor<double> factor(kOrder, 3, with_run(gauss, on_one_cpu()));
   Matrix<double> y = b;
   ASSERT_TRUE(factor.factor(source_of_view<double>(a.data.data(), a.ld(), false), 1, y.view()).ok);
   expect_refusal(ErrorKind::misuse, "dropped",
@@ -411,12 +412,12 @@ TEST(StripeLu, FaultsOfFilesAreToldAndNeverNumbers) {
   const Matrix<double> a = random_matrix<double>(kOrder, kOrder, 4);
   const Matrix<double> b = random_matrix<double>(kOrder, 1, 5);
   const auto solve = [&](test::SimulatedFiles& files, Matrix<double>& x) {
-    Options options = test::within_budget({"host:1", 0.5, 0.2}, kOrder * kOrder * 8, 0);
+    RunOptions options = test::within_budget({"host:1", 0.5, 0.2}, kOrder * kOrder * 8);
     options.storage.directories = {"one", "two"};
     options.storage.files = &files;
     StripeOptions stripes = stripes_of(8, 4, "meta-zigzag:2");
     stripes.gauss = true;
-    return solve_by_stripes(a.view(), b.view(), x.view(), stripes, options);
+    return solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes, options));
   };
   test::SimulatedFiles sound(4096);
   Matrix<double> expected(kOrder, 1);
@@ -462,11 +463,11 @@ TEST(StripeLu, ChoosesStripesThatFit) {
     const Matrix<double> a = random_matrix<double>(n, n, 4);
     const Matrix<double> b = random_matrix<double>(n, 1, 5);
     const Scratch folder;
-    const Options options =
-        test::in_folders(test::within_budget({"host:2", 0.5, 0.1}, n * n * 8, 0), folder, 1);
+    const RunOptions options =
+        test::in_folders(test::within_budget({"host:2", 0.5, 0.1}, n * n * 8), folder, 1);
     Matrix<double> x(n, 1);
-    const StripeSolveResult result = solve_by_stripes(by_rows(a, n), b.view(), x.view(),
-                                                      stripes_of(0, 200, "meta-zigzag:2"), options);
+    const StripeSolveResult result = solve_by_stripes(
+        by_rows(a, n), b.view(), x.view(), with_run(stripes_of(0, 200, "meta-zigzag:2"), options));
     EXPECT_EQ(result.refusal, "");
     EXPECT_LE(4 * result.stripe * n * 8, n * n * 8 / 2) << "a meta-stripe and two more fit";
     EXPECT_GE(result.stripe, 8);
@@ -494,19 +495,20 @@ TEST(StripeLu, SaysWhatDoesNotFit) {
   MatrixSource<double> source = by_rows(a, 20);
   source.by_rows = false;
   expect_refusal(ErrorKind::misuse, "by columns", [&] {
-    (void)solve_by_stripes(source, b.view(), x.view(), stripes_of(4, 2), on_one_cpu());
+    (void)solve_by_stripes(source, b.view(), x.view(), with_run(stripes_of(4, 2), on_one_cpu()));
   });
   expect_refusal(ErrorKind::misuse, "these are no stripes", [&] {
-    (void)solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(-4, 2), on_one_cpu());
+    (void)solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes_of(-4, 2), on_one_cpu()));
   });
   const Matrix<double> wide = random_matrix<double>(20, 21, 4);
   expect_refusal(ErrorKind::misuse, "not square", [&] {
-    (void)solve_by_stripes(wide.view(), b.view(), x.view(), stripes_of(4, 2), on_one_cpu());
+    (void)solve_by_stripes(wide.view(), b.view(), x.view(),
+                           with_run(stripes_of(4, 2), on_one_cpu()));
   });
-  Options small = on_one_cpu();
+  RunOptions small = on_one_cpu();
   small.device_memory_bytes = 1000;
   expect_refusal(ErrorKind::memory, "", [&] {
-    (void)solve_by_stripes(a.view(), b.view(), x.view(), stripes_of(20, 2), small);
+    (void)solve_by_stripes(a.view(), b.view(), x.view(), with_run(stripes_of(20, 2), small));
   });
 }
 

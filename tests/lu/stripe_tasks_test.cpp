@@ -32,6 +32,7 @@ using test::Matrix;
 using test::on_one_cpu;
 using test::Scratch;
 using test::stripes_of;
+using test::with_run;
 
 StripeProblem problem_of(std::int64_t stripes, std::int64_t meta, bool zigzag, int devices) {
   StripeProblem problem;
@@ -219,7 +220,7 @@ void expect_textbook(std::int64_t n, std::int64_t stripe, std::int64_t substripe
   const Matrix<T> b =
       test::make_matrix<T>(n, 3, [](auto i, auto j) { return T(test::signed_uniform(5, i, j)); });
   Matrix<T> y = b;
-  StripeFactor<T> factor(n, 3, stripes_of(stripe, substripe), on_one_cpu());
+  StripeFactor<T> factor(n, 3, with_run(stripes_of(stripe, substripe), on_one_cpu()));
   const LuInfo info = factor.factor(source_of_view<T>(a.data.data(), a.ld(), false), 1, y.view());
   ASSERT_TRUE(info.ok);
   Matrix<T> exact_y = b;
@@ -265,7 +266,7 @@ void expect_solved(std::int64_t n, std::int64_t stripe, std::int64_t rhs) {
     else
       return std::conj(value);
   };
-  StripeFactor<T> factor(n, 0, stripes_of(stripe, 4), on_one_cpu());
+  StripeFactor<T> factor(n, 0, with_run(stripes_of(stripe, 4), on_one_cpu()));
   Matrix<T> none(n, 0);
   ASSERT_TRUE(factor.factor(source_of_view<T>(a.data.data(), a.ld(), false), 1, none.view()).ok);
   for (const StripeSweeps sweeps : {StripeSweeps::both, StripeSweeps::adjoint}) {
@@ -368,9 +369,9 @@ TEST(StripeFactors, HaveTheSameBitsWhateverOrderBudgetPolicyAndStorage) {
       const Scratch folder;
       StripeOptions stripes = stripes_of(kStripe, 5, order.name());
       stripes.policy = c.policy;
-      Options options = test::within_budget(c.budget, kOrder * kOrder * 8, 0);
+      RunOptions options = test::within_budget(c.budget, kOrder * kOrder * 8);
       if (c.directories > 0) options = test::in_folders(options, folder, c.directories);
-      StripeFactor<double> factor(kOrder, 2, stripes, options);
+      StripeFactor<double> factor(kOrder, 2, with_run(stripes, options));
       Matrix<double> y(kOrder, 2);
       std::copy_n(b.data.begin(), y.data.size(), y.data.begin());
       ASSERT_TRUE(

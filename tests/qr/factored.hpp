@@ -31,7 +31,7 @@ inline QrOptions on(const std::string& devices, std::int64_t budget, Policy poli
   options.run.device_memory_bytes = budget;
   options.run.policy = policy;
   options.run.compute_queues = 2;
-  options.run.wide_sums = WideSums::extraction;
+  options.wide_sums = WideSums::extraction;
   return options;
 }
 
@@ -62,8 +62,13 @@ inline QrOptions plain(QrMethod method = QrMethod::automatic) {
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 256 << 20;
   options.run.compute_queues = 1;
-  options.run.wide_sums = WideSums::extraction;
+  options.wide_sums = WideSums::extraction;
   return options;
+}
+
+/// What least_squares() takes of them.
+inline LeastSquaresOptions for_least_squares(const QrOptions& options) {
+  return {.wide_sums = options.wide_sums, .run = options.run};
 }
 
 }  // namespace strata::test

@@ -37,7 +37,7 @@ class QrInPlace : public ::testing::TestWithParam<std::string> {
     QrOptions options;
     options.method = method;
     options.run.devices = test::devices_text(GetParam(), 1);
-    options.run.wide_sums = WideSums::extraction;  // whose bits CPUs and GPUs share
+    options.wide_sums = WideSums::extraction;  // whose bits CPUs and GPUs share
     return options;
   }
   template <class T>
@@ -58,7 +58,7 @@ class QrInPlace : public ::testing::TestWithParam<std::string> {
   void expect_bits_of_qr(const test::Matrix<T>& v, const QrOptions& options) {
     QrOptions planned = test::plain(options.method);
     planned.dependent = options.dependent;
-    planned.run.wide_sums = options.run.wide_sums;
+    planned.wide_sums = options.wide_sums;
     const test::Factored<T> expected = factored(v, planned);
     const test::Factored<T> got = in_place(v, options);
     const std::string what = fmt(v, options);
@@ -152,10 +152,10 @@ TEST_P(QrInPlace, SumsByDigitsHaveTheBitsOfQr) {
     for (const QrMethod method : {QrMethod::automatic, QrMethod::cholqr_wide2}) {
       if (test::kSanitized && (method == QrMethod::automatic) != (n % 5 == 0)) continue;
       QrOptions by_digits = options(method);
-      by_digits.run.wide_sums = WideSums::digits;
+      by_digits.wide_sums = WideSums::digits;
       expect_bits_of_qr(v, by_digits);
       QrOptions by_itself = options(method);
-      by_itself.run.wide_sums = WideSums::automatic;
+      by_itself.wide_sums = WideSums::automatic;
       const bool digits = GetParam() == "cuda" && n >= 20;
       EXPECT_TRUE(test::same_bits(in_place(v, by_itself).r.data,
                                   in_place(v, digits ? by_digits : options(method)).r.data))

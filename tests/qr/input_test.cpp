@@ -149,16 +149,17 @@ TEST(QrInput, LeastSquaresInEitherOrder) {
   const Tall a_rows = turned(a);
   const Tall b_rows = turned(b);
   Tall expected(12, 2);
-  (void)least_squares(a.view(), b.view(), expected.view(), test::plain().run);
+  (void)least_squares(a.view(), b.view(), expected.view(), test::for_least_squares(test::plain()));
   Tall x(12, 2);
   const LeastSquaresInfo info =
       least_squares(TallInput<double>{a_rows.view(), true}, TallInput<double>{b_rows.view(), true},
-                    x.view(), streamed(QrMethod::automatic).run);
+                    x.view(), test::for_least_squares(streamed(QrMethod::automatic)));
   EXPECT_TRUE(test::same_bits(x.data, expected.data));
   // Both read once; beside them the sums of two blocks, 14 × 14 in double-double, and scales.
   EXPECT_LE(info.report.traffic.host_to_device_bytes, 20000 * 14 * 8 + 3 * 14 * 14 * 16);
   Tall mixed(12, 2);
-  (void)least_squares({a_rows.view(), true}, {b.view()}, mixed.view(), test::plain().run);
+  (void)least_squares({a_rows.view(), true}, {b.view()}, mixed.view(),
+                      test::for_least_squares(test::plain()));
   EXPECT_TRUE(test::same_bits(mixed.data, expected.data));
 }
 

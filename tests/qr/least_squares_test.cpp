@@ -72,7 +72,7 @@ TEST(LeastSquares, FindsWhatTheDataWereMadeOf) {
     }
     Tall x(10, 2);
     const LeastSquaresInfo info =
-        least_squares(a.view(), b.view(), x.view(), on("host:2", 1 << 20).run);
+        least_squares(a.view(), b.view(), x.view(), test::for_least_squares(on("host:2", 1 << 20)));
     EXPECT_TRUE(info.ok) << condition;
     EXPECT_EQ(info.rank, 10);
     double error = 0;
@@ -101,7 +101,8 @@ TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
   const Tall a = with_dependent_columns();
   const Tall b = test::random_tall(700, 1, 19);
   Tall x(8, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  const LeastSquaresInfo info =
+      least_squares(a.view(), b.view(), x.view(), test::for_least_squares(plain()));
   EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
   EXPECT_FALSE(info.ok);  // x is one of many
   EXPECT_LE(info.error_bound, 1e-12);
@@ -183,7 +184,8 @@ double true_error(const Tall& a, const std::vector<Many>& exact, const Tall& x) 
 /// What is told of x is true of it.
 LeastSquaresInfo expect_true(const Tall& a, const Tall& b) {
   Tall x(a.cols, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  const LeastSquaresInfo info =
+      least_squares(a.view(), b.view(), x.view(), test::for_least_squares(plain()));
   EXPECT_EQ(info.ok, info.error_bound <= 1e-6 && info.dependent_columns.empty());
   if (!std::all_of(x.data.begin(), x.data.end(), [](double e) { return std::isfinite(e); })) {
     EXPECT_FALSE(info.ok);
@@ -323,7 +325,8 @@ TEST(LeastSquares, TakesMoreColumnsThanAKernelHolds) {
       560, 516, [&](auto i, auto j) { return noise(i, j) * (i == j ? 30 : 1); });
   const Tall b = test::random_tall(560, 1, 25);
   Tall x(516, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  const LeastSquaresInfo info =
+      least_squares(a.view(), b.view(), x.view(), test::for_least_squares(plain()));
   EXPECT_TRUE(info.ok);
   EXPECT_EQ(info.rank, 516);
   std::vector<long double> rest(560);
@@ -389,7 +392,8 @@ TEST(LeastSquares, ManyColumnsThatDependToRoundingAreFittedAsWellAsByLapack) {
     if (thinned.skips()) continue;
     SCOPED_TRACE(a(3, 5));
     Tall x(kCols, 1);
-    const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+    const LeastSquaresInfo info =
+        least_squares(a.view(), b.view(), x.view(), test::for_least_squares(plain()));
     EXPECT_FALSE(info.ok);
     EXPECT_FALSE(info.dependent_columns.empty());
     EXPECT_LT(info.rank, 200);
@@ -418,7 +422,8 @@ TEST(LeastSquares, ManyColumnsThatDependExactlyHaveABound) {
   });
   const Tall b = test::random_tall(560, 1, 78);
   Tall x(540, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  const LeastSquaresInfo info =
+      least_squares(a.view(), b.view(), x.view(), test::for_least_squares(plain()));
   EXPECT_LE(info.error_bound, 1e-12);
   EXPECT_LE(info.rank, 20);
   EXPECT_GE(std::ssize(info.dependent_columns), 520);
@@ -482,8 +487,9 @@ TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {
   EXPECT_GE(info.condition, 1e13);
   Tall bad = b;
   bad(7, 0) = kNan;
-  const Error error =
-      error_of([&] { (void)least_squares(a.view(), bad.view(), x.view(), plain().run); });
+  const Error error = error_of([&] {
+    (void)least_squares(a.view(), bad.view(), x.view(), test::for_least_squares(plain()));
+  });
   EXPECT_EQ(error.kind(), ErrorKind::input);
   EXPECT_NE(std::string(error.what()).find("(7, 0) of b"), std::string::npos) << error.what();
 }
@@ -525,7 +531,8 @@ TEST(LeastSquares, AnXOfZerosIsTheSolutionOrNothingIsKnownOfIt) {
   for (const auto& [a, b] : zeros) {
     SCOPED_TRACE(a(0, 0));
     Tall x(a.cols, 1);
-    const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+    const LeastSquaresInfo info =
+        least_squares(a.view(), b.view(), x.view(), test::for_least_squares(plain()));
     EXPECT_TRUE(info.ok) << info.error_bound;
     for (const double element : x.data) EXPECT_EQ(element, 0);
     (void)expect_true(a, b);

@@ -56,7 +56,7 @@ class QrPairs : public ::testing::TestWithParam<std::string> {
     const PlacedMatrix matrix = placed(there, "qr");
     DeviceSite& site = choose_site(test::devices_text(GetParam(), 1), std::span(&matrix, 1), "qr");
     const std::lock_guard lock(site.mutex);
-    Options options;
+    QrOptions options;
     PassRunner<double> runner(
         std::make_unique<InPlacePasses<double>>(
             std::vector<PlacedRows<double>>{{.site = &site, .v = there}}, options),

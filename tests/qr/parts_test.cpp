@@ -137,7 +137,7 @@ class QrInParts : public ::testing::TestWithParam<std::string> {
     QrOptions options;
     options.method = method;
     options.run.devices = test::devices_text(GetParam(), static_cast<int>(parts));
-    options.run.wide_sums = WideSums::extraction;  // whose bits CPUs and GPUs share
+    options.wide_sums = WideSums::extraction;  // whose bits CPUs and GPUs share
     return options;
   }
   template <class T>
@@ -190,7 +190,7 @@ class QrInParts : public ::testing::TestWithParam<std::string> {
     if (!has(rows.size())) return;
     QrOptions planned = test::plain(options.method);
     planned.dependent = options.dependent;
-    planned.run.wide_sums = options.run.wide_sums;
+    planned.wide_sums = options.wide_sums;
     const test::Factored<T> expected = factored(v, planned);
     const test::Factored<T> got = in_parts(v, rows, options);
     const std::string what = std::string(to_string(options.method)) + ' ' + std::to_string(v.rows) +

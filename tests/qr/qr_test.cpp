@@ -146,7 +146,7 @@ TEST_P(QrRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
 TEST_P(QrRuns, SumsByDigitsHaveTheSameBitsOnAnyDevicesInAnyBudget) {
   const Tall v = test::with_condition(8500, 20, 1e9, 5);
   const auto by_digits = [](QrOptions options) {
-    options.run.wide_sums = WideSums::digits;
+    options.wide_sums = WideSums::digits;
     return options;
   };
   const Factored<double> expected = factored(v, by_digits(on_one_host()));
@@ -231,7 +231,7 @@ TEST(RowPass, HasTheBitsOfTheScheduleInOrder) {
   };
   const auto in_order = store_of(schedule.blocks);
   run_in_order(schedule, reference_backend(), *in_order);
-  Options options;
+  RunOptions options;
   options.devices = "host:1";
   options.device_memory_bytes = 8 << 20;
   DeviceSet devices(options);

@@ -109,8 +109,8 @@ TEST(QrRange, LeastSquaresLeaveOutAColumnOfZeros) {
   for (std::int64_t i = 0; i < a.rows; ++i) a(i, 2) = 0;
   const Tall b = test::random_tall(300, 1, 16);
   Tall x(5, 1);
-  const LeastSquaresInfo info =
-      least_squares(std::as_const(a).view(), b.view(), x.view(), test::plain().run);
+  const LeastSquaresInfo info = least_squares(std::as_const(a).view(), b.view(), x.view(),
+                                              test::for_least_squares(test::plain()));
   EXPECT_FALSE(info.ok);  // x is one of many
   EXPECT_LE(info.error_bound, 1e-12);
   EXPECT_EQ(info.dependent_columns, std::vector<std::int64_t>{2});

@@ -19,8 +19,8 @@ using test::Tall;
 
 void expect_true_residual(const Tall& a, const Tall& b) {
   Tall x(a.cols, 1);
-  const LeastSquaresInfo info =
-      least_squares(std::as_const(a).view(), b.view(), x.view(), test::plain().run);
+  const LeastSquaresInfo info = least_squares(std::as_const(a).view(), b.view(), x.view(),
+                                              test::for_least_squares(test::plain()));
   Many square = 0;
   Many longest = 1;
   for (std::int64_t i = 0; i < a.rows; ++i) {

@@ -212,7 +212,7 @@ TEST_P(QrSketchedRuns, HasItsBitsOnAnyDevicesInAnyMemory) {
     QrOptions options;
     options.method = method;
     options.run.devices = one;
-    options.run.wide_sums = WideSums::extraction;
+    options.wide_sums = WideSums::extraction;
     test::Matrix<double> r(kColumns, kColumns);
     (void)qr_in_place(there, r.view(), options);
     EXPECT_TRUE(test::same_bits(memory.get(there), expected.q.data)) << "in place";

@@ -134,7 +134,7 @@ TEST(PassRunner, KeepsTheMatrixAndHasTheBitsOfTheOneThatIsStored) {
   const Tall v = test::random_tall(30001, n, 90);
   Tall stored = v;
   Tall q(30001, n);
-  const Options options = on("host:2", 4 << 20).run;
+  const QrOptions options = on("host:2", 4 << 20);
   PassRunner<double> storing({.from = {.view = stored.view()}, .to = stored.view()}, options);
   PassRunner<double> keeping(std::make_unique<PlannedPasses<double>>(
                                  TallColumns<double>{.from = {.view = v.view()}}, options),

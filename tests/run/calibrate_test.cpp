@@ -32,8 +32,8 @@ class Calibrate : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, Calibrate, ::testing::ValuesIn(available_backends()),
                          [](const auto& info) { return info.param; });
 
-Options calibration_options_of(const std::string& devices, std::int64_t budget = 1 << 24) {
-  Options options;
+RunOptions calibration_options_of(const std::string& devices, std::int64_t budget = 1 << 24) {
+  RunOptions options;
   options.devices = devices;
   options.device_memory_bytes = budget;
   options.compute_queues = 2;
@@ -44,7 +44,7 @@ bool positive(double value) { return std::isfinite(value) && value > 0; }
 
 /// The same with rates that nothing can have. Devices come with nominal rates, which are positive
 /// too: of these, what was not measured is not.
-Options without_rates(Options options) {
+RunOptions without_rates(RunOptions options) {
   Machine rates = detect_machine(options.devices, options.device_memory_bytes);
   for (DeviceModel& device : rates.devices) {
     device.host_to_device = device.device_to_host = {-1, -1};
@@ -56,7 +56,7 @@ Options without_rates(Options options) {
 }
 
 TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
-  const Options options = without_rates(calibration_options_of(GetParam()));
+  const RunOptions options = without_rates(calibration_options_of(GetParam()));
   const DeviceModel unmeasured = DeviceSet(options).machine().devices.at(0);
   EXPECT_EQ(unmeasured.host_to_device.bytes_per_second, -1) << "the rates were not taken";
   for (const Element precision : {Element::fp64, Element::fp32}) {
@@ -105,7 +105,7 @@ TEST_P(Calibrate, MeasuresAllDevices) {
 }
 
 TEST_P(Calibrate, WhatTheHostDoesIsMeasuredForDevicesThatDoNotRunHostCode) {
-  Options options = calibration_options_of(GetParam());
+  RunOptions options = calibration_options_of(GetParam());
   const bool gpu = !DeviceSet(options).all_on_host();
   Machine machine = calibrate(options, {8}, Element::fp64, 0.001);
   EXPECT_EQ(positive(machine.devices[0].staging.bytes_per_second), gpu);
@@ -118,7 +118,7 @@ TEST_P(Calibrate, WhatTheHostDoesIsMeasuredForDevicesThatDoNotRunHostCode) {
 TEST(CalibratePinned, MeasuresTheBounceBuffersOfARealRing) {
   const PinnedBackend backend;
   for (const std::int64_t budget : {std::int64_t{256}, std::int64_t{1} << 24}) {
-    Options options = calibration_options_of("host", budget);
+    RunOptions options = calibration_options_of("host", budget);
     const DeviceModel nominal = DeviceSet(backend, {0, 1}, options).machine().devices[0];
     EXPECT_TRUE(positive(nominal.staging.bytes_per_second)) << "before anything is measured";
     // A rate that nothing can have: what is not measured keeps it.
@@ -148,7 +148,7 @@ TEST(CalibratePinned, MeasuresTheBounceBuffersOfARealRing) {
 
 TEST(CalibratePinned, RatesWithoutTheHostsLeaveTheNominalOnes) {
   const PinnedBackend backend;
-  Options options = calibration_options_of("host");
+  RunOptions options = calibration_options_of("host");
   const Machine nominal = DeviceSet(backend, {0}, options).machine();
   Machine rates = nominal;
   rates.devices[0].staging = {};
@@ -185,7 +185,7 @@ TEST(CalibrateErrors, AreSaid) {
                [] { (void)calibrate(calibration_options_of("host", 1 << 16), {1024}); });
   expect_error(ErrorKind::misuse,
                [] { (void)calibrate(calibration_options_of("host"), {8}, Element::fp16, 0.001); });
-  Options cancelled = calibration_options_of("host");
+  RunOptions cancelled = calibration_options_of("host");
   cancelled.progress = [](const Progress&) { return false; };
   expect_error(ErrorKind::cancelled, [&] { (void)calibrate(cancelled, {8}); });
 }
@@ -216,7 +216,7 @@ constexpr double kHotRate = kClockFlops / ClockBackend::kGemmSeconds;
 Machine calibrated_clocks(const std::vector<double>& slowness, int queues = 2,
                           const std::vector<std::int64_t>& tiles = {kClockTile}, double drift = 0) {
   const ClockBackend backend(slowness, drift);
-  Options options = calibration_options_of("host");
+  RunOptions options = calibration_options_of("host");
   options.compute_queues = queues;
   std::vector<int> indices(slowness.size());
   std::iota(indices.begin(), indices.end(), 0);
@@ -533,7 +533,7 @@ TEST(CalibrateStorage, MeasuresFilesThatAreGoneAndIsKeptWithTheRates) {
   EXPECT_EQ(again.storage->write.latency_seconds, model.write.latency_seconds);
 
   // It takes the place of round figures, and host memory its share.
-  Options options;
+  RunOptions options;
   options.storage.directories = directories;
   options.host_memory_bytes = 1000;
   add_storage(machine, options);

@@ -46,7 +46,7 @@ class DeviceFaultRun : public ::testing::TestWithParam<bool> {
                             std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
   }
   [[nodiscard]] DeviceSet make_devices() const {
-    Options options;
+    RunOptions options;
     options.device_memory_bytes = 6 * kTile * kTile * 8 + 256;  // six tiles and a status
     options.compute_queues = 2;
     return {backend, {0, 1, 2}, options};
@@ -174,7 +174,7 @@ TEST_P(DeviceFaultRun, LittleIsIssuedAheadOfSlowTasks) {
   const Plan plan(schedule, machine, {});
   ASSERT_GT(plan.totals().tasks, 30);
   FaultStore store(make_store(), {.seconds_slow = 0.3});
-  RunOptions options;
+  IssueOptions options;
   options.progress = [](const Progress&) { return false; };
   backend.heal();
   EXPECT_THROW((void)run(plan, devices, store, options), Error);
@@ -213,7 +213,7 @@ class GeneratedFaultRun : public ::testing::Test {
     problem.devices = static_cast<int>(places.size());
     problem.point_dimensions = 2;
     const auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
-    Options options;
+    RunOptions options;
     options.device_memory_bytes = smallest_budget_bytes(*schedule) + 3 * kTile * kTile * 8;
     options.compute_queues = 2;
     DeviceSet devices(places, options);
@@ -250,7 +250,7 @@ class GeneratedFaultRun : public ::testing::Test {
 
   std::vector<double> points;
   CovarianceParameters parameters{1, 0.3, 0.5, 0.1, true};
-  RunOptions run_options;
+  IssueOptions run_options;
   FaultBackend backend;
 };
 

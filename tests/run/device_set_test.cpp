@@ -136,8 +136,8 @@ TEST(ChooseDevices, RefusesJoinedTextsAndNamesThePartThatIsWrong) {
   }
 }
 
-Options device_options_of(const std::string& devices, std::int64_t budget) {
-  Options options;
+RunOptions device_options_of(const std::string& devices, std::int64_t budget) {
+  RunOptions options;
   options.devices = devices;
   options.device_memory_bytes = budget;
   return options;
@@ -177,14 +177,14 @@ TEST(DeviceSet, TakesNoLinkBetweenBackendsOfOneKind) {
   rates.devices[0].name = "host:0";
   rates.devices[0].kind = DeviceKind::cpu;
   rates.device_to_device = {123, 0.5};
-  Options options = device_options_of("host:1+reference:1", 1_MiB);
+  RunOptions options = device_options_of("host:1+reference:1", 1_MiB);
   options.rates = rates;
   EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0);
 }
 
 TEST(DeviceSet, RefusesToBeEmpty) {
-  EXPECT_THROW(DeviceSet(std::vector<DevicePlace>{}, Options{}), Error);
-  EXPECT_THROW(DeviceSet(host_backend(), {}, Options{}), Error);
+  EXPECT_THROW(DeviceSet(std::vector<DevicePlace>{}, RunOptions{}), Error);
+  EXPECT_THROW(DeviceSet(host_backend(), {}, RunOptions{}), Error);
 }
 
 TEST(DeviceSet, GivesEachDeviceTheRingOfItsOwnAndKnowsWhoPins) {
@@ -219,7 +219,7 @@ TEST(DeviceSet, RefusesABudgetPastWhatIsFree) {
 }
 
 TEST(DeviceSet, RefusesOptionsThatMakeNoDevice) {
-  Options options = device_options_of("host", -1);
+  RunOptions options = device_options_of("host", -1);
   EXPECT_THROW(DeviceSet set(options), Error);
   options = device_options_of("host", 1_MiB);
   options.compute_queues = -1;
@@ -276,7 +276,7 @@ TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
   rates.devices[1].kind = DeviceKind::cpu;
   rates.devices[1].host_to_device.bytes_per_second = 222;
   rates.devices[1].kernels = {{"gemm", {Element::fp64, Element::fp64, Element::fp64}, 10, 2}};
-  Options options = device_options_of("host:2", 1_MiB);
+  RunOptions options = device_options_of("host:2", 1_MiB);
   options.rates = rates;
   const DeviceSet set(options);
   for (const DeviceModel& device : set.machine().devices) {
@@ -293,7 +293,7 @@ TEST(DeviceSet, TakesTheRatesOfTheDeviceOfThatName) {
   rates.devices[0].rate(Element::fp64) = 111;
   rates.devices[1].name = "host:0";
   rates.devices[1].rate(Element::fp64) = 222;
-  Options options = device_options_of("host:3", 1_MiB);
+  RunOptions options = device_options_of("host:3", 1_MiB);
   options.rates = rates;
   const DeviceSet set(options);
   EXPECT_EQ(set.machine().devices[0].rate(Element::fp64), 222);
@@ -302,7 +302,7 @@ TEST(DeviceSet, TakesTheRatesOfTheDeviceOfThatName) {
 }
 
 TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
-  Options options = device_options_of("host:2", 1_MiB);
+  RunOptions options = device_options_of("host:2", 1_MiB);
   EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0)
       << "one memory, until it is measured";
   Machine rates = Machine::emulated(1, 1);

@@ -48,7 +48,7 @@ TEST(PinnedRanges, SaysHowFarARangeReaches) {
 // ---- HostPinner
 
 DeviceSet devices_at(const Backend& backend, const std::vector<int>& indices) {
-  Options options;
+  RunOptions options;
   options.device_memory_bytes = 1 << 20;
   return {backend, indices, options};
 }

@@ -20,8 +20,8 @@
 namespace strata::test {
 namespace {
 
-Options small_options(int compute_queues) {
-  Options options;
+RunOptions small_options(int compute_queues) {
+  RunOptions options;
   options.device_memory_bytes = 1 << 20;
   options.compute_queues = compute_queues;
   return options;
@@ -61,7 +61,7 @@ TEST_F(MixedDevices, RunRandomSchedulesBitIdenticallyToTheScheduleInOrder) {
     for (const bool host_first : {true, false})
       sets.emplace(std::pair(devices, host_first), make_set(devices, host_first));
   }
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{covariance.name, &parameters}};
   std::int64_t crossings = 0;
   std::int64_t peer_copies = 0;
@@ -109,7 +109,7 @@ TEST_F(MixedDevices, RunRandomSchedulesBitIdenticallyToTheScheduleInOrder) {
 TEST_F(MixedDevices, ADeviceThatDiesEndsTheRunOfTheOthersWithItsError) {
   const Schedule schedule = random_schedule(12);
   ASSERT_GE(schedule.devices, 2);
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{covariance.name, &parameters}};
   const auto expected = make_store(schedule.blocks);
   run_in_order(schedule, host_backend(), *expected, run_options);
@@ -212,7 +212,7 @@ TEST(ManyDevices, ArePlannedCheckedAndRun) {
     const auto schedule = std::make_shared<const Schedule>(ring_of(count));
     std::vector<int> indices;
     for (int d = 0; d < count; ++d) indices.push_back(d);
-    Options options;
+    RunOptions options;
     options.device_memory_bytes = 1 << 12;
     options.compute_queues = 1;
     DeviceSet devices(host_backend(), indices, options);

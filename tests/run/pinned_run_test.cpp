@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 DeviceSet first_devices(const Backend& backend, int count, std::int64_t budget = 1 << 20) {
-  Options options;
+  RunOptions options;
   options.device_memory_bytes = budget;
   options.compute_queues = 3;
   std::vector<int> indices;
@@ -74,7 +74,7 @@ TEST(PinnedRun, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     device_sets.emplace(devices, first_devices(backend, devices));
   }
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{strata::covariance.name, &parameters}};
   std::int64_t stores = 0;
   for (std::uint64_t seed = 0; seed < campaign(500, 500, 120); ++seed) {
@@ -167,7 +167,7 @@ TEST(PinnedRun, CutsBlocksOnlyWhereTheStoreDoes) {
   for (int devices = 1; devices <= 4; ++devices)
     device_sets.emplace(devices, first_devices(backend, devices));
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{strata::covariance.name, &parameters}};
   std::int64_t cut = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
@@ -311,7 +311,7 @@ TEST_F(PinnedFactorization, WhoWatchesIsToldOfABlockOnceItIsAtHome) {
   const std::int64_t tiles = schedule->blocks.block_rows(kMatrixFamily);
   const auto follow = [&](BlockStore& store, BlockStore& home, std::int64_t last) {
     std::int64_t told = 0;
-    RunOptions options;
+    IssueOptions options;
     options.watched = kStatusFamily;
     options.watch = [&](BlockId id) {
       std::vector<std::byte> bytes(static_cast<std::size_t>(schedule->blocks.bytes(id)));
@@ -443,7 +443,7 @@ TEST_F(PinnedFactorization, CancelledAmidSlowCopiesItEndsAtOnce) {
       pins.pin(store->lend_for_writing({kMatrixFamily, 0, 0}), schedule->blocks.total_bytes(0));
     }
     Clock::time_point asked;
-    RunOptions options;
+    IssueOptions options;
     options.progress = [&](const Progress& progress) {
       asked = Clock::now();
       return progress.seconds < 0.4;

@@ -181,11 +181,9 @@ TEST(PotrfTuning, ATableKnowsItsFile) {
   EXPECT_NE(read_potrf_tuning(path, "GPU A").source, before) << "other bytes";
 }
 
-Options on_path(CholeskyPath path, CholeskyBlocking blocking = {}) {
-  Options options;
+RunOptions in_little_memory() {
+  RunOptions options;
   options.device_memory_bytes = 1 << 20;
-  options.path = path;
-  options.blocking = blocking;
   return options;
 }
 
@@ -199,24 +197,25 @@ TEST(PotrfTuning, ThePlannedPathIgnoresIt) {
   write_potrf_tuning(path, table);
   const std::string identity = path + " " + tuning_checksum(slurp(path));
   for (const CholeskyPath tuned : {CholeskyPath::automatic, CholeskyPath::in_core}) {
-    const DeviceSet devices(gpu, {0}, on_path(tuned));
+    const DeviceSet devices(gpu, {0}, in_little_memory(), tuned);
     EXPECT_EQ(devices.tuning().blocking_for(Element::fp64, 1024), kFused);
     EXPECT_EQ(devices.tuning().source, identity);
   }
   // With the caller's blocking too, which is then all there is.
   for (const CholeskyBlocking& blocking : {CholeskyBlocking{}, CholeskyBlocking{.recnb = 128}}) {
-    const Options options = on_path(CholeskyPath::planned, blocking);
-    const DeviceSet devices(gpu, {0}, options);
+    const DeviceSet devices(gpu, {0}, in_little_memory(), CholeskyPath::planned);
     EXPECT_TRUE(devices.tuning().entries.empty());
     EXPECT_EQ(devices.tuning().source, "ignored");
     EXPECT_EQ(with_tuning(blocking, devices.tuning().blocking_for(Element::fp64, 1024)), blocking);
   }
   // Ignored is not even read.
   (void)scratch.put("potrf.json", "nonsense");
-  EXPECT_THROW(DeviceSet(gpu, {0}, on_path(CholeskyPath::automatic)), Error);
-  EXPECT_EQ(DeviceSet(gpu, {0}, on_path(CholeskyPath::planned)).tuning().source, "ignored");
-  EXPECT_EQ(DeviceSet(host_backend(), {0}, on_path(CholeskyPath::automatic)).tuning().source,
-            "none")
+  EXPECT_THROW(DeviceSet(gpu, {0}, in_little_memory(), CholeskyPath::automatic), Error);
+  EXPECT_EQ(DeviceSet(gpu, {0}, in_little_memory(), CholeskyPath::planned).tuning().source,
+            "ignored");
+  EXPECT_EQ(
+      DeviceSet(host_backend(), {0}, in_little_memory(), CholeskyPath::automatic).tuning().source,
+      "none")
       << "the host has nothing to tune";
 }
 

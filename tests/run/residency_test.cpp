@@ -81,7 +81,7 @@ class FactorAndProducts : public ::testing::TestWithParam<std::string> {
   /// By default for all blocks of either schedule.
   [[nodiscard]] DeviceSet make_devices(std::int64_t budget = (kBlocks + 5) * kTileBytes +
                                                              kResidencyTiles * 256) const {
-    Options options;
+    RunOptions options;
     options.devices = devices_text(GetParam(), count);
     options.device_memory_bytes = budget;
     options.compute_queues = 2;
@@ -239,7 +239,7 @@ TEST_P(FactorAndProducts, NothingIsLeftByARunThatEndedEarlyOrFailed) {
   const auto good = make_store();
   run_factor(devices, *good);
   {
-    RunOptions options;
+    IssueOptions options;
     options.watched = kStatusFamily;
     options.watch = [](BlockId id) { return id.col() == 1; };
     const auto store = make_store();
@@ -275,7 +275,7 @@ TEST_P(FactorAndProducts, ACancelledRunLeavesNothing) {
   run_factor(devices, *good);
   const Plan plan(factor, devices.machine(), {});
   FaultStore store(make_store(), {.seconds_slow = 0.3 / static_cast<double>(kBlocks)});
-  RunOptions options;
+  IssueOptions options;
   options.progress = [](const Progress&) { return false; };
   EXPECT_THROW((void)run(plan, devices, store, options), Error);
   EXPECT_TRUE(devices.residency().empty());
@@ -298,14 +298,14 @@ BlockTable named(const BlockTable& blocks) {
 TEST(RunResidency, ChainsOfRandomSchedulesAreBitIdenticalToTheSchedulesInOrder) {
   std::map<int, DeviceSet> device_sets;
   for (int devices = 1; devices <= 4; ++devices) {
-    Options options;
+    RunOptions options;
     options.devices = devices_text("host", devices);
     options.device_memory_bytes = 1 << 20;
     options.compute_queues = 3;
     device_sets.emplace(devices, DeviceSet(options));
   }
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{covariance.name, &parameters}};
   int continued = 0;
   std::int64_t saved = 0;

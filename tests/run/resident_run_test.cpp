@@ -73,7 +73,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
     std::set<std::uint64_t> written;
     const std::int64_t tasks = count_tasks(*schedule, written);
     for (const int queues : {1, 2, 5}) {
-      Options options;
+      RunOptions options;
       options.device_memory_bytes = 4 << 20;
       DeviceSet devices({{&host, 0}}, options);
       devices.shape_rings(ring);
@@ -135,7 +135,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
     for (const int count : {1, 2, 3, 5}) {
       const auto schedule = resident_on(random, count, seed % 2 != 0);
       shared += shared_tasks(*schedule);
-      Options options;
+      RunOptions options;
       options.device_memory_bytes = 4 << 20;
       DeviceSet devices(std::vector<DevicePlace>(static_cast<std::size_t>(count), {&host, 0}),
                         options);
@@ -227,8 +227,8 @@ std::shared_ptr<const Schedule> eight_steps(const Operation& one, const std::int
 
 constexpr std::int64_t kNever = -1;
 
-Options few_bytes() {
-  Options options;
+RunOptions few_bytes() {
+  RunOptions options;
   options.device_memory_bytes = 1 << 20;
   return options;
 }
@@ -296,7 +296,7 @@ TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
     (void)schedule->blocks.add(std::move(family));
     schedule->operands = {1};
     schedule->emit = [](std::int64_t, TaskList&) {};
-    Options options;
+    RunOptions options;
     options.device_memory_bytes = 64 << 20;
     DeviceSet devices({{&host_backend(), 0}}, options);
     devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 3});

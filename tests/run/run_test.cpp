@@ -27,7 +27,7 @@ namespace strata::test {
 namespace {
 
 DeviceSet named_devices(const std::string& text, std::int64_t budget = 1 << 20) {
-  Options options;
+  RunOptions options;
   options.devices = text;
   options.device_memory_bytes = budget;
   options.compute_queues = 3;
@@ -49,7 +49,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     if (!text.empty()) device_sets.emplace(devices, named_devices(text));
   }
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.values = {{strata::covariance.name, &parameters}};
   int overflowed = 0;
   std::int64_t peer_copies = 0;
@@ -140,8 +140,8 @@ PivotStatus status_of(BlockStore& store, std::int64_t tile) {
 }
 
 /// Ends a run at the first bad pivot.
-RunOptions watching(BlockStore& store) {
-  RunOptions options;
+IssueOptions watching(BlockStore& store) {
+  IssueOptions options;
   options.watched = kStatusFamily;
   options.watch = [&store](BlockId id) { return status_of(store, id.col()).bad_column >= 0; };
   return options;
@@ -267,7 +267,7 @@ TEST_P(Run, WhoWatchesIsToldOfEachBlockOnceItIsAtHome) {
   for (std::int64_t last = 0; last <= kRunTiles; ++last) {
     const auto store = problem.store();
     std::vector<std::int64_t> told;
-    RunOptions options = watching(*store);
+    IssueOptions options = watching(*store);
     options.watch = [&](BlockId id) {
       EXPECT_EQ(std::this_thread::get_id(), caller);
       EXPECT_EQ(id.family(), kStatusFamily);
@@ -291,7 +291,7 @@ TEST_P(Run, WhoWatchesMayThrow) {
   const Problem problem(GetParam());
   DeviceSet devices = problem.devices();
   const auto store = problem.store();
-  RunOptions options = watching(*store);
+  IssueOptions options = watching(*store);
   options.watch = [](BlockId) -> bool { throw std::logic_error("mine"); };
   EXPECT_THROW((void)run(problem.plan(devices), devices, *store, options), std::logic_error);
   EXPECT_TRUE(devices.residency().empty());
@@ -421,7 +421,7 @@ TEST(RunFaults, AProgressCallbackThatSaysNoCancels) {
   Faults faults;
   faults.seconds_slow = 0.3 / static_cast<double>(plan.totals().loads);
   FaultStore store(problem.store(), faults);
-  RunOptions options;
+  IssueOptions options;
   options.what = "factor";
   int asked = 0;
   options.progress = [&](const Progress& progress) {
@@ -451,7 +451,7 @@ TEST(RunFaults, AThrowingProgressCallbackEndsTheRun) {
   Faults faults;
   faults.seconds_slow = 0.3 / static_cast<double>(plan.totals().loads);
   FaultStore store(problem.store(), faults);
-  RunOptions options;
+  IssueOptions options;
   options.progress = [](const Progress&) -> bool { throw std::logic_error("mine"); };
   EXPECT_THROW((void)run(plan, devices, store, options), std::logic_error);
   expect_usable(problem, devices, problem.expected());

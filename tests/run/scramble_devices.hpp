@@ -20,7 +20,7 @@ inline Bytes results_of(BlockStore& store) {
 inline DeviceSet mixed_devices(const Backend& host, const Backend& emulated, int count) {
   std::vector<DevicePlace> places;
   for (int d = 0; d < count; ++d) places.push_back({d % 3 == 1 ? &emulated : &host, d});
-  Options options;
+  RunOptions options;
   options.device_memory_bytes = 1 << 20;
   options.compute_queues = 3;
   return {places, options};

@@ -76,10 +76,10 @@ TEST(Budget, HostMemoryIsThatOfTheOptionsOrOfTheMachineBesideItsCpus) {
     run.host_bytes = host_bytes;
     return run;
   };
-  const auto refused = [&](std::int64_t host_bytes, const Options& options) {
+  const auto refused = [&](std::int64_t host_bytes, const RunOptions& options) {
     return message_of([&] { check_host_memory(planned(host_bytes), options, "toy"); });
   };
-  Options options;
+  RunOptions options;
   EXPECT_EQ(refused(5'000'000, options), "");
   expect_pieces(refused(5'000'001, options), {"toy", "tiles of 50", "order 200", "5000001 bytes"});
   machine.devices[0].kind = DeviceKind::cpu;  // its arena is host memory too

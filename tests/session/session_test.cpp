@@ -110,8 +110,8 @@ struct Updates {
   std::shared_ptr<FamilyMemory> home;
 };
 
-Options on(const char* devices, std::int64_t slots) {
-  Options options;
+RunOptions on(const char* devices, std::int64_t slots) {
+  RunOptions options;
   options.devices = devices;
   options.device_memory_bytes = slots * kSlotBytes;
   options.compute_queues = 2;

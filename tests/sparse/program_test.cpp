@@ -64,7 +64,7 @@ std::shared_ptr<FamilyMemory> listed(const FrontLayout& layout, int family,
 std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& analysis,
                               const std::shared_ptr<const FrontLayout>& layout,
                               const SparseMatrix& a, double shift, PivotStatus* found = nullptr) {
-  Options options;
+  RunOptions options;
   options.devices = backend;
   options.device_memory_bytes = std::int64_t{1} << 28;
   DeviceSet devices(options);

@@ -109,7 +109,7 @@ std::vector<std::vector<double>> panels_by(const Backend& backend, const FrontSi
   const auto count = static_cast<int>(sizes.devices);
   const auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes));
   const BlockTable& blocks = layout->blocks;
-  Options options;
+  RunOptions options;
   options.device_memory_bytes = std::int64_t{1} << 28;
   DeviceSet devices(std::vector<DevicePlace>(at(count), {&backend, 0}), options);
   std::vector<ResidentRun::Place> places;

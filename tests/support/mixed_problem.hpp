@@ -97,8 +97,8 @@ struct MixedCase {
     return std::make_unique<MemoryStore>(blocks, std::move(families));
   }
   /// Points into this.
-  [[nodiscard]] RunOptions run_options() const {
-    RunOptions options;
+  [[nodiscard]] IssueOptions run_options() const {
+    IssueOptions options;
     options.values = {{covariance.name, &parameters}, {gemm.name, &scales},
                       {syrk.name, &scales},           {convert.name, &scales},
                       {invert_factor.name, &scales},  {multiply_inverse.name, &scales}};

@@ -366,7 +366,7 @@ void FrontBatch::run_planned(MatrixView<const double> values, double shift) {
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   MemoryStore store = store_of(
       std::make_shared<FamilyMemory>(blocks, fronts::kValues, source_of(values, shift)), status);
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
   SessionRun wanted;

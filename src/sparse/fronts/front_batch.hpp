@@ -57,7 +57,7 @@ class FrontBatch {
   SparseMatrix pattern_;  // its values are not those of a matrix of the batch
   bool one_triangle_;
   std::int64_t count_;
-  Options options_;
+  RunOptions options_;
   std::unique_ptr<OneMatrix> one_;  // null where there is nothing to factor
   std::unique_ptr<Session> session_;
   std::shared_ptr<const Schedule> schedule_;

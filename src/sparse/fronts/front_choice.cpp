@@ -246,7 +246,7 @@ std::int64_t host_bytes_of(const PlannedRun& planned, const SparseAnalysis& anal
 
 PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
                        const Machine& machine, const SparseCholeskyOptions& asked) {
-  const Options& options = asked.run;
+  const RunOptions& options = asked.run;
   require_devices(machine);
   const auto start = std::chrono::steady_clock::now();
   const Element element = layout->blocks.family(fronts::kPanels).element;

@@ -30,7 +30,7 @@
 namespace strata {
 namespace {
 
-bool on_gpu(const Options& options) {
+bool on_gpu(const RunOptions& options) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
   return std::any_of(choices.begin(), choices.end(),
                      [](const DeviceChoice& choice) { return choice.backend == "cuda"; });
@@ -106,7 +106,7 @@ void FrontFactor::reserve() {
 
 /// Panels do not come back and updates are gone soon, so more memory than this would only have to
 /// be filled with pages: without a budget a CPU gets what a few stacks of updates take.
-Options FrontFactor::with_budget() const {
+RunOptions FrontFactor::with_budget() const {
   if (sizes_.program != 0 || sizes_.batch != 0) return options_;
   constexpr std::int64_t kBeside = std::int64_t{128} << 20;
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
@@ -115,7 +115,7 @@ Options FrontFactor::with_budget() const {
   const auto count = static_cast<int>(choices.front().indices.size());
   const std::int64_t least = smallest_budget_bytes(front_schedule(layout_, count));
   const std::int64_t there = available_host_memory() / (2 * count);  // the factor takes some, too
-  Options bounded = options_;
+  RunOptions bounded = options_;
   bounded.device_memory_bytes =
       std::min(std::max(3 * analysis_.counts.stack_bytes + kBeside, 2 * least), there);
   return bounded;
@@ -299,7 +299,7 @@ void FrontFactor::run_factorization(const SparseMatrix& a) {
   if (resident()) return run_resident(a.value, &a);
   MemoryStore store =
       homes_->store(element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
-  RunOptions run_options;
+  IssueOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
   SessionRun wanted;
@@ -460,7 +460,7 @@ bool FrontFactor::solve_opened(MatrixView<double> b, bool forward, bool backward
   if (sizes_.program == 0 || !has_programs(*layout_)) return false;
   const std::lock_guard lock(*one_at_a_time_);
   if (!opened_tried_) {
-    Options there = options_;
+    RunOptions there = options_;
     there.devices = gpus_worth_it(options_, layout_->blocks.total_bytes(fronts::kPanels));
     try {
       if (!there.devices.empty())

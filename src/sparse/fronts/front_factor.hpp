@@ -161,7 +161,7 @@ class FrontFactor {
   void choose_sizes();
   void choose_devices(const SparseMatrix& a);
   void open_devices(const std::string& text);
-  [[nodiscard]] Options with_budget() const;
+  [[nodiscard]] RunOptions with_budget() const;
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
@@ -185,7 +185,7 @@ class FrontFactor {
   [[nodiscard]] BlockSource source_of(const SparseMatrix& a) const;
 
   SparseCholeskyOptions asked_;
-  Options options_;
+  RunOptions options_;
   FrontSizes sizes_;
   Element element_;
   SparseAnalysis analysis_;

@@ -15,7 +15,7 @@
 
 namespace strata {
 
-std::string gpus_worth_it(const Options& options, std::int64_t factor_bytes) {
+std::string gpus_worth_it(const RunOptions& options, std::int64_t factor_bytes) {
   constexpr std::int64_t kFew = std::int64_t{256} << 20;
   const bool found = options.devices.empty() || options.devices == "auto";
   if (found && factor_bytes < kFew) return {};
@@ -27,7 +27,7 @@ std::string gpus_worth_it(const Options& options, std::int64_t factor_bytes) {
 OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
                            std::shared_ptr<const FrontLayout> layout,
                            std::shared_ptr<FamilyMemory> panels, const FrontSizes& sizes,
-                           const Options& options, WorkCrew& crew)
+                           const RunOptions& options, WorkCrew& crew)
     : layout_(std::move(layout)),
       panels_(std::move(panels)),
       structure_(listed_memory(layout_->blocks, fronts::kStructure, layout_->structure)),
@@ -55,7 +55,7 @@ OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
 
 /// As FrontFactor does with one that it made itself.
 bool OpenedSweeps::take_resident(const SparseAnalysis& analysis, const FrontSizes& sizes,
-                                 const Options& options) {
+                                 const RunOptions& options) {
   const BlockTable& blocks = layout_->blocks;
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
   // The work memory of other ranges has no room for right-hand sides.

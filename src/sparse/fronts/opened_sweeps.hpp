@@ -23,7 +23,7 @@ class OpenedSweeps {
   /// given by reference outlives it. Takes memory of the devices that `options` name.
   OpenedSweeps(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
                std::shared_ptr<FamilyMemory> panels, const FrontSizes& sizes,
-               const Options& options, WorkCrew& crew);
+               const RunOptions& options, WorkCrew& crew);
 
   /// Whether L stays on the devices.
   [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
@@ -34,7 +34,7 @@ class OpenedSweeps {
 
  private:
   [[nodiscard]] bool take_resident(const SparseAnalysis& analysis, const FrontSizes& sizes,
-                                   const Options& options);
+                                   const RunOptions& options);
 
   std::shared_ptr<const FrontLayout> layout_;
   std::shared_ptr<FamilyMemory> panels_, structure_;
@@ -49,6 +49,6 @@ class OpenedSweeps {
 /// solves with a factor that was read from a file, which the host would read for each solve. It
 /// does if they were asked for, and not just found ("auto"), or if L has so many bytes that the
 /// host takes more than some 40 ms for a right-hand side. Else empty.
-[[nodiscard]] std::string gpus_worth_it(const Options& options, std::int64_t factor_bytes);
+[[nodiscard]] std::string gpus_worth_it(const RunOptions& options, std::int64_t factor_bytes);
 
 }  // namespace strata
