@@ -76,6 +76,7 @@ TEST_F(CliStoredCovariance, FilesAreUsedOnlyWhereHostMemoryDoesNotHoldTheFactor)
 }
 
 TEST_F(CliStoredCovariance, PredictionsAndAllElseAreThoseOfMemory) {
+  STRATA_LEAVE_OUT_WITH_SANITIZER();
   const Words fit = of_data("fit") + Words{"--smoothness", "1.5", "--nugget", "0.01"};
   (void)expect_done(fit + in_tiles() + Words{"-o", path("m.json")});
   const Json stored = expect_json(fit + in_storage() + Words{"-o", path("n.json")});

@@ -166,7 +166,7 @@ TEST(StoredFactor, GoesOnAfterAKillToTheSameBits) {
   LuPanels memory = factored<double>(a, options_of<double>({"host:1"}, n, 4));
   std::int64_t found = 0;
   std::int64_t found_whole = 0;
-  const auto kills = static_cast<int>(test::campaign(200, 50, 40));
+  const auto kills = static_cast<int>(test::campaign(200, 50, 12));
   for (int kill = 0; kill < kills; ++kill) {
     const Scratch folder;
     const Budget budget = kill % 2 == 0 ? Budget{"host:1", 0.2, 0} : Budget{"host:1", 0.25, 0.1};

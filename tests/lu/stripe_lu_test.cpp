@@ -19,6 +19,7 @@
 #include "tests/lu/complex_matrices.hpp"
 #include "tests/lu/general_matrices.hpp"
 #include "tests/lu/stripe_cases.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/nan.hpp"
 #include "tests/support/simulated_files.hpp"
 #include "tests/support/storage_options.hpp"
@@ -119,13 +120,16 @@ void expect_as_lapack(std::int64_t n, std::int64_t stripe, std::int64_t substrip
 }
 
 TEST(StripeLu, SolvesAsLapackDoes) {
+  test::Thinned thinned(7);
   for (const std::int64_t n : {1, 7, 64, 110, 151}) {
     for (const std::int64_t stripe : {5, 16, 40, 151}) {
       for (const std::int64_t substripe : {3, 8, 200}) {
+        if (thinned.skips()) continue;
         expect_as_lapack<double>(n, std::min(stripe, n), substripe, 0);
         if (n < 120) expect_as_lapack<Complex128>(n, std::min(stripe, n), substripe, 0);
         if (HasFatalFailure()) return;
       }
+      if (thinned.skips()) continue;
       expect_as_lapack<double>(n, std::min(stripe, n), 0, 2 * static_cast<double>(n));
       expect_as_lapack<Complex128>(n, std::min(stripe, n), 0, 2 * static_cast<double>(n));
       if (HasFatalFailure()) return;

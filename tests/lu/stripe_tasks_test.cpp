@@ -22,6 +22,7 @@
 #include "tests/lu/general_matrices.hpp"
 #include "tests/lu/stripe_cases.hpp"
 #include "tests/schedule/plan_checker.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/storage_options.hpp"
 
 namespace strata {
@@ -243,10 +244,12 @@ void expect_textbook(std::int64_t n, std::int64_t stripe, std::int64_t substripe
 }
 
 TEST(StripeFactors, AreThoseOfATextbook) {
+  test::Thinned thinned(4);
   for (const std::int64_t n : {1, 2, 7, 31, 64, 110, 151}) {
     for (const std::int64_t stripe : {1, 5, 16, 40, 200}) {
       if (stripe == 1 && n > 31) continue;
       for (const std::int64_t substripe : {0, 1, 3, 8, 200}) {
+        if (thinned.skips()) continue;
         expect_textbook<double>(n, std::min(stripe, n), substripe);
         if (n < 70) expect_textbook<Complex128>(n, std::min(stripe, n), substripe);
         if (HasFatalFailure()) return;
@@ -296,6 +299,7 @@ TEST(StripeFactors, SolveWithTheMatrixAndItsAdjoint) {
 // ---- plans and runs
 
 TEST(StripePlans, AreProvenForEveryBudget) {
+  test::Thinned thinned(5);
   for (const int devices : {1, 2, 3}) {
     for (const std::int64_t stripes : {1, 2, 3, 6}) {
       for (const Order& order : kOrders) {
@@ -307,6 +311,7 @@ TEST(StripePlans, AreProvenForEveryBudget) {
           const std::int64_t smallest = smallest_budget_bytes(*schedule);
           for (const std::int64_t slots : {0, 3, 30}) {
             for (const Policy policy : {Policy::sync, Policy::v3, Policy::opt, Policy::idle}) {
+              if (thinned.skips()) continue;
               Machine machine = Machine::emulated(devices, smallest + slots * 256);
               if (in_storage)
                 machine.storage = {
