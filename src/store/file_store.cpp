@@ -32,6 +32,7 @@ namespace {
 constexpr int kFormat = 3;
 constexpr const char* kAbout = "about ";
 constexpr const char* kMatrix = "matrix ";
+constexpr const char* kDirectory = "directory ";
 
 /// How many of these bytes a file takes from, or puts to, where they are: whole pages, or all, or
 /// none where memory is not aligned.
@@ -72,6 +73,27 @@ std::string behind(const std::string& word, const std::string& text) {
   if (line == std::string::npos) return {};
   const std::size_t begin = line + 1 + word.size();
   return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+/// What tells a directory whose header is `found` from the one of which it should be `wanted`.
+std::string difference(const std::string& found, const std::string& wanted) {
+  const std::string version = wanted.substr(0, wanted.find('\n'));
+  if (found.substr(0, found.find('\n')) != version)
+    return fmt::format("the directory has another version of the format than '{}'", version);
+  const auto differs = [&](const char* word) {
+    return behind(word, found) != behind(word, wanted);
+  };
+  if (differs(kAbout))
+    return fmt::format("the directory is of another factorization than this, {}",
+                       behind(kAbout, wanted));
+  if (differs(kMatrix))
+    return fmt::format(
+        "the directory is of another matrix: the hash of its numbers is {}, and {} of those given",
+        behind(kMatrix, found), behind(kMatrix, wanted));
+  if (differs(kDirectory))
+    return fmt::format("it was directory {} of its factor, and is named as {}",
+                       behind(kDirectory, found), behind(kDirectory, wanted));
+  return "the directory is of the same factorization, with blocks of other sizes";
 }
 
 }  // namespace
@@ -131,9 +153,9 @@ std::int64_t FileStore::file_bytes(int f) const {
 
 /// What tells that a directory is of these blocks, as text: equal, or refused.
 std::string FileStore::header_of(std::size_t directory) const {
-  std::string text =
-      fmt::format("strata storage {}\n{}{}\n{}{:016x}\ndirectory {} of {}\n", kFormat, kAbout,
-                  options_.about, kMatrix, options_.matrix, directory + 1, directories_.size());
+  std::string text = fmt::format("strata storage {}\n{}{}\n{}{:016x}\n{}{} of {}\n", kFormat,
+                                 kAbout, options_.about, kMatrix, options_.matrix, kDirectory,
+                                 directory + 1, directories_.size());
   for (int f = 0; f < blocks_.families(); ++f) {
     const BlockFamily& family = blocks_.family(f);
     if (!family.in_storage) continue;
@@ -281,11 +303,10 @@ std::unique_ptr<FileStore> FileStore::open(BlockTable blocks, StorageOptions opt
     const std::string& path = store->directories_[d].path;
     require(is_at(path, files), ErrorKind::storage, "storage", "{}: there are no blocks in it",
             path);
-    require(read_whole(files, path + "/storage") == store->header_of(d), ErrorKind::storage,
-            "storage",
-            "{}/storage: the directory is of another matrix, of other blocks or of "
-            "another version",
-            path);
+    const std::string found = read_whole(files, path + "/storage");
+    const std::string wanted = store->header_of(d);
+    require(found == wanted, ErrorKind::storage, "storage", "{}/storage: {}", path,
+            difference(found, wanted));
   }
   store->lock_directories();
   for (std::size_t d = 0; d < store->directories_.size(); ++d) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/random.hpp"
-#include "strata/options.hpp"
+#include "strata/cholesky.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata::test {

@@ -347,40 +347,50 @@ TEST(FileStore, RefusesWhatIsNotItsOwnAndLeavesItUntouched) {
   SimulatedFiles files(4096);
   int found = 0;
   do_the_work(table, simulated(files, 2), found);
-  const auto before = files.contents();
-  const auto refused = [&](const StorageOptions& options, const BlockTable& of, bool opens) {
+  auto before = files.contents();
+  const auto refused = [&](const StorageOptions& options, const BlockTable& of, bool opens,
+                           const std::string& why) {
     try {
       (void)(opens ? FileStore::open(of, options) : FileStore::create(of, options));
       ADD_FAILURE() << "taken";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::storage) << error.what();
-      EXPECT_NE(std::string(error.what()).find('d'), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
     }
     EXPECT_TRUE(files.contents() == before) << "untouched";
   };
   StorageOptions other = simulated(files, 2);
   other.matrix = 43;
-  refused(other, table, true);
-  refused(simulated(files, 2), table, false);
-  refused(simulated(files, 1), table, true);
+  refused(other, table, true, "d0/storage: the directory is of another matrix");
+  StorageOptions elsewhere = simulated(files, 2);
+  elsewhere.about = "LU of order 3";
+  refused(elsewhere, table, true,
+          "d0/storage: the directory is of another factorization than this, LU of order 3");
+  refused(simulated(files, 2), table, false, "d0: the directory holds blocks already");
+  refused(simulated(files, 1), table, true,
+          "d0/storage: it was directory 1 of 2 of its factor, and is named as 1 of 1");
   StorageOptions swapped = simulated(files, 2);
   std::swap(swapped.directories[0], swapped.directories[1]);
-  refused(swapped, table, true);
+  refused(swapped, table, true, "d1/storage: it was directory 2 of 2");
   StorageOptions absent = simulated(files, 2);
   absent.directories[1] = "d7";
-  refused(absent, table, true);
+  refused(absent, table, true, "d7: there are no blocks in it");
   BlockTable wider;
   wider.add(
       {.name = "A", .rows = 700, .cols = 9, .tile_rows = 700, .tile_cols = 3, .in_storage = true});
-  refused(simulated(files, 2), wider, true);
+  refused(simulated(files, 2), wider, true,
+          "d0/storage: the directory is of the same factorization");
   {
     const auto open = FileStore::open(table, simulated(files, 2));
-    refused(simulated(files, 2), table, true);
+    refused(simulated(files, 2), table, true, "d0/lock");
   }
   // Directories of a creation that did not end are no obstacle, those of others are.
   StorageOptions beside = simulated(files, 1);
   beside.directories = {"d9", "d0"};
-  refused(beside, table, false);
+  refused(beside, table, false, "d0: the directory holds blocks already");
+  files.content("d0/storage").replace(0, 16, "strata storage 1");
+  before = files.contents();
+  refused(simulated(files, 2), table, true, "d0/storage: the directory has another version");
 }
 
 TEST(FileStore, RefusesADiskThatIsTooSmallBeforeItWrites) {
