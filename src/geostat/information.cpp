@@ -181,8 +181,8 @@ Information expected_information(const Points& points, const MaternParameters& p
                                  const std::vector<std::size_t>& variables) {
   const std::int64_t n = points.size();
   CovarianceMatrix matrix(points);
-  CovarianceOptions in_fp64 =
-      options;  // what it says of steps and standard errors is no place to save
+  // What it says of steps and standard errors is no place to save.
+  CovarianceOptions in_fp64 = options;
   in_fp64.mixed = {};
   CovarianceSolver solver = covariance_solver(points, in_fp64);
   factor_or_fail(solver, parameters, where);
