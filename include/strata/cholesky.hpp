@@ -5,19 +5,18 @@
 // that fit on the device and matrices that do not. On the planned path, and with a tile of the
 // caller's, the factor is bit-identical whatever the budget, the policy and the number of devices.
 // By itself a call takes the fastest tile, and may factor in core what a single GPU holds
-// (CholeskyOptions). T is double or float, or std::complex of one of them, for which there
-// are CPU devices alone: A is then Hermitian, and Lᵀ below is the conjugate transpose. A complex
-// matrix whose diagonal has an imaginary part is refused: Error{input} names the element.
+// (CholeskyOptions). Arrays are in fp64 or fp32, or in complex128 or complex64, for which there are
+// CPU devices alone: A is then Hermitian, and Lᵀ below is the conjugate transpose. A complex matrix
+// whose diagonal has an imaginary part is refused: Error{input} names the element.
 
-#include <complex>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "strata/array_ref.hpp"
 #include "strata/cholesky_options.hpp"
-#include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
@@ -128,18 +127,13 @@ class CholeskyFactor {
   /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if
   /// the shapes or the precision do not fit or the factorization failed. Returns what the two
   /// triangular solves did.
-  RunReport solve(MatrixView<double> b);
-  RunReport solve(MatrixView<float> b);
-  RunReport solve(MatrixView<std::complex<double>> b);
-  RunReport solve(MatrixView<std::complex<float>> b);
+  RunReport solve(ArrayRef b);
   /// B ← L⁻¹·B.
-  RunReport solve_lower(MatrixView<double> b);
+  RunReport solve_lower(ArrayRef b);
 
-  /// Copies L into the lower triangle of `out` (n × n); the rest of `out` is set to zero.
-  void copy_lower(MatrixView<double> out) const;
-  void copy_lower(MatrixView<float> out) const;
-  void copy_lower(MatrixView<std::complex<double>> out) const;
-  void copy_lower(MatrixView<std::complex<float>> out) const;
+  /// Copies L into the lower triangle of `out` (n × n, in the factor's precision); the rest of
+  /// `out` is set to zero.
+  void copy_lower(ArrayRef out) const;
 
   struct State;  ///< private to the library
   explicit CholeskyFactor(std::unique_ptr<State> state);
@@ -153,23 +147,9 @@ class CholeskyFactor {
 /// as Error. With RunOptions::storage L rests in files, of which host memory takes what
 /// RunOptions::host_memory_bytes says: tile by tile it is durable there, and with
 /// StorageChoice::resume what a run that did not end has left is gone on with, to the same bits.
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a,
-                                      const CholeskyOptions& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a,
-                                      const CholeskyOptions& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a,
-                                      const CholeskyOptions& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a,
-                                      const CholeskyOptions& options = {});
-
+[[nodiscard]] CholeskyFactor cholesky(ConstArrayRef a, const CholeskyOptions& options = {});
 /// The same in `precision`, fp64 or fp32, of complex numbers that of their parts, whatever A is in.
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, Element precision,
-                                      const CholeskyOptions& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, Element precision,
-                                      const CholeskyOptions& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<double>> a, Element precision,
-                                      const CholeskyOptions& options = {});
-[[nodiscard]] CholeskyFactor cholesky(MatrixView<const std::complex<float>> a, Element precision,
+[[nodiscard]] CholeskyFactor cholesky(ConstArrayRef a, Element precision,
                                       const CholeskyOptions& options = {});
 
 /// What cholesky() has left in the directories of options.storage, where they are now; they may be
@@ -202,43 +182,14 @@ enum class GivenTriangles : std::uint8_t {
 /// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is not positive
 /// definite, X is left as it was and certificate.factor.ok is false. One step of iterative
 /// refinement is taken if it improves, further ones, with residuals in double-double, where
-/// forward_error is above solution_error_wanted(). With an X in fp32 the system is factored and
-/// solved in fp32; residuals, so the certificate and the refinement, are those of A and B as they
-/// are given, in fp64. In complex64 and complex128 all that holds as in
-/// fp32 and fp64, errors of an element being the magnitudes of their complex differences. Where A
-/// or a column of B is near the ends of the range, a power of two times it is solved with. Elements
-/// of X that leave the range all the same are not finite, and then backward_error is NaN. The
-/// condition takes a few solves.
-[[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                                MatrixView<double> x, const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const float> b,
-                                MatrixView<float> x, const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                                MatrixView<float> x, const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const double> b,
-                                MatrixView<float> x, const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const std::complex<double>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<double>> x,
-                                const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
-                                MatrixView<const std::complex<float>> b,
-                                MatrixView<std::complex<float>> x,
-                                const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const std::complex<double>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<float>> x,
-                                const CholeskyOptions& options = {},
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(MatrixView<const std::complex<float>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<float>> x,
+/// forward_error is above solution_error_wanted(). The system is factored and solved in the
+/// precision of X; residuals, so the certificate and the refinement, are those of A and B as they
+/// are given, in fp64. In complex64 and complex128 all that holds as in fp32 and fp64, errors of an
+/// element being the magnitudes of their complex differences; X is complex where A is. Where A or a
+/// column of B is near the ends of the range, a power of two times it is solved with. Elements of X
+/// that leave the range all the same are not finite, and then backward_error is NaN. The condition
+/// takes a few solves. Throws Error{misuse} for shapes or elements that do not fit.
+[[nodiscard]] SolveResult solve(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                 const CholeskyOptions& options = {},
                                 GivenTriangles given = GivenTriangles::lower);
 
@@ -246,34 +197,8 @@ enum class GivenTriangles : std::uint8_t {
 /// found of the condition and the log-determinant is kept with the factor. X is in the precision of
 /// the factor. With no right-hand side that is all. Throws Error{numerical} where A is another
 /// matrix.
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a,
-                                MatrixView<const double> b, MatrixView<double> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a,
-                                MatrixView<const double> b, MatrixView<float> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a,
-                                MatrixView<const double> b, MatrixView<double> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a,
-                                MatrixView<const double> b, MatrixView<float> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<double>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<double>> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<double>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<float>> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<float>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<double>> x,
-                                GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] SolveResult solve(CholeskyFactor& factor, MatrixView<const std::complex<float>> a,
-                                MatrixView<const std::complex<double>> b,
-                                MatrixView<std::complex<float>> x,
-                                GivenTriangles given = GivenTriangles::lower);
+[[nodiscard]] SolveResult solve(CholeskyFactor& factor, ConstArrayRef a, ConstArrayRef b,
+                                ArrayRef x, GivenTriangles given = GivenTriangles::lower);
 
 /// log|A| of a dense matrix, and how far it may be off.
 struct [[nodiscard]] LogDeterminant {
@@ -289,17 +214,7 @@ struct [[nodiscard]] LogDeterminant {
 /// Factors A as `cholesky` does, and scales it as `solve` does where it is near the ends of the
 /// range. What is factored is the lower triangle; with `both`, A may be Hermitian up to rounding,
 /// and the error is that of log|det A| of A as it is given.
-[[nodiscard]] LogDeterminant log_determinant(MatrixView<const double> a,
-                                             const CholeskyOptions& options = {},
-                                             GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] LogDeterminant log_determinant(MatrixView<const float> a,
-                                             const CholeskyOptions& options = {},
-                                             GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<double>> a,
-                                             const CholeskyOptions& options = {},
-                                             GivenTriangles given = GivenTriangles::lower);
-[[nodiscard]] LogDeterminant log_determinant(MatrixView<const std::complex<float>> a,
-                                             const CholeskyOptions& options = {},
+[[nodiscard]] LogDeterminant log_determinant(ConstArrayRef a, const CholeskyOptions& options = {},
                                              GivenTriangles given = GivenTriangles::lower);
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a

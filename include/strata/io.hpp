@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "strata/array_ref.hpp"
 #include "strata/element.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/sparse_matrix.hpp"
@@ -107,10 +108,7 @@ class NpyFile {
 
 /// Writes a two-dimensional array, in the matrix's element, in Fortran order (format version 1.0).
 /// Throws Error{storage}.
-void write_npy(const std::string& path, MatrixView<const double> matrix);
-void write_npy(const std::string& path, MatrixView<const float> matrix);
-void write_npy(const std::string& path, MatrixView<const std::complex<double>> matrix);
-void write_npy(const std::string& path, MatrixView<const std::complex<float>> matrix);
+void write_npy(const std::string& path, ConstArrayRef matrix);
 /// Writes a one-dimensional array.
 void write_npy(const std::string& path, std::span<const double> vector);
 void write_npy(const std::string& path, std::span<const float> vector);
@@ -196,10 +194,7 @@ struct MatrixMarket {
 
 /// Writes a dense matrix (array, real or complex, general), digits enough to read the same values
 /// back in the matrix's precision. Throws Error{storage}.
-void write_mtx(const std::string& path, MatrixView<const double> matrix);
-void write_mtx(const std::string& path, MatrixView<const float> matrix);
-void write_mtx(const std::string& path, MatrixView<const std::complex<double>> matrix);
-void write_mtx(const std::string& path, MatrixView<const std::complex<float>> matrix);
+void write_mtx(const std::string& path, ConstArrayRef matrix);
 /// Writes an n × 1 matrix.
 void write_mtx(const std::string& path, std::span<const double> vector);
 /// Writes the lower triangle of a symmetric sparse matrix, both of whose triangles are given or the
@@ -220,12 +215,7 @@ void write_symmetric_mtx(const std::string& path, std::int64_t n, std::int64_t e
 /// Writes what read_dense reads, or a complex one, in the element of the matrix: a matrix whatever
 /// the number of its columns is, or one column as a vector, a .npy array of one dimension, where
 /// `dimensions` is 1.
-void write_dense(const std::string& path, MatrixView<const double> matrix, int dimensions = 2);
-void write_dense(const std::string& path, MatrixView<const float> matrix, int dimensions = 2);
-void write_dense(const std::string& path, MatrixView<const std::complex<double>> matrix,
-                 int dimensions = 2);
-void write_dense(const std::string& path, MatrixView<const std::complex<float>> matrix,
-                 int dimensions = 2);
+void write_dense(const std::string& path, ConstArrayRef matrix, int dimensions = 2);
 
 /// What the fields of a column may be beside numbers.
 struct ColumnRules {

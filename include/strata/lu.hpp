@@ -5,8 +5,8 @@
 // matrices that do not. Rows are exchanged for the largest element of the whole column, ties for
 // the first, as LAPACK's ?getrf does. With a panel of the caller's (LuOptions::panel: its columns)
 // the factors have the same bits whatever the budget, the policy and the number of devices; by
-// itself a call takes the panel that is predicted to be fastest. T is double or float, or
-// std::complex of one of them, whose elements are compared by |re| + |im|.
+// itself a call takes the panel that is predicted to be fastest. Arrays are in fp64, fp32,
+// complex128 or complex64; complex elements are compared by |re| + |im|.
 
 #include <complex>
 #include <cstdint>
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "strata/array_ref.hpp"
 #include "strata/cholesky.hpp"
-#include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
@@ -77,30 +77,18 @@ class LuFactor {
 
   /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if
   /// the shapes or the precision do not fit or there is no factor to solve with.
-  RunReport solve(MatrixView<double> b);
-  RunReport solve(MatrixView<float> b);
-  RunReport solve(MatrixView<std::complex<double>> b);
-  RunReport solve(MatrixView<std::complex<float>> b);
+  RunReport solve(ArrayRef b);
   /// B ← A⁻ᵀ·B.
-  RunReport solve_transposed(MatrixView<double> b);
-  RunReport solve_transposed(MatrixView<float> b);
-  RunReport solve_transposed(MatrixView<std::complex<double>> b);
-  RunReport solve_transposed(MatrixView<std::complex<float>> b);
+  RunReport solve_transposed(ArrayRef b);
   /// B ← A⁻ᴴ·B, by the conjugate transposed matrix; of a real A as solve_transposed().
-  RunReport solve_adjoint(MatrixView<double> b);
-  RunReport solve_adjoint(MatrixView<float> b);
-  RunReport solve_adjoint(MatrixView<std::complex<double>> b);
-  RunReport solve_adjoint(MatrixView<std::complex<float>> b);
+  RunReport solve_adjoint(ArrayRef b);
 
   /// LAPACK's pivots, counted from 1: row i was exchanged with row pivots[i − 1], i = 1 … n in this
   /// order.
   [[nodiscard]] std::vector<std::int64_t> pivots() const;
   /// LAPACK's factors: U on and above the diagonal of `out` (n × n), below it L with all exchanges
   /// applied and without its unit diagonal.
-  void copy_factors(MatrixView<double> out) const;
-  void copy_factors(MatrixView<float> out) const;
-  void copy_factors(MatrixView<std::complex<double>> out) const;
-  void copy_factors(MatrixView<std::complex<float>> out) const;
+  void copy_factors(ArrayRef out) const;
 
   struct State;  ///< private to the library
   explicit LuFactor(std::unique_ptr<State> state);
@@ -110,10 +98,7 @@ class LuFactor {
 };
 
 /// Factors A (n × n). A numerical failure is in `info()`; everything else is thrown as Error.
-[[nodiscard]] LuFactor lu(MatrixView<const double> a, const LuOptions& options = {});
-[[nodiscard]] LuFactor lu(MatrixView<const float> a, const LuOptions& options = {});
-[[nodiscard]] LuFactor lu(MatrixView<const std::complex<double>> a, const LuOptions& options = {});
-[[nodiscard]] LuFactor lu(MatrixView<const std::complex<float>> a, const LuOptions& options = {});
+[[nodiscard]] LuFactor lu(ConstArrayRef a, const LuOptions& options = {});
 
 /// What `solve_general` hands back beside x.
 struct GeneralSolveResult {
@@ -144,34 +129,9 @@ struct GeneralSolveResult {
 /// componentwise backward error of a few ulps of its precision or steps no longer help, with
 /// residuals in double-double where forward_error is above solution_error_wanted(). Where rows are
 /// in units 2^10 and more apart, what is factored is A with rows and columns scaled by powers of
-/// two. Everything else is as of solve() in strata/cholesky.hpp: fp32, complex numbers, numbers
-/// near the ends of the range.
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
-                                               MatrixView<const double> b, MatrixView<double> x,
-                                               const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const float> b,
-                                               MatrixView<float> x, const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const double> a,
-                                               MatrixView<const double> b, MatrixView<float> x,
-                                               const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const float> a,
-                                               MatrixView<const double> b, MatrixView<float> x,
-                                               const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<double>> a,
-                                               MatrixView<const std::complex<double>> b,
-                                               MatrixView<std::complex<double>> x,
-                                               const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<float>> a,
-                                               MatrixView<const std::complex<float>> b,
-                                               MatrixView<std::complex<float>> x,
-                                               const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<double>> a,
-                                               MatrixView<const std::complex<double>> b,
-                                               MatrixView<std::complex<float>> x,
-                                               const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general(MatrixView<const std::complex<float>> a,
-                                               MatrixView<const std::complex<double>> b,
-                                               MatrixView<std::complex<float>> x,
+/// two. X has at most the precision of A. Everything else is as of solve() in strata/cholesky.hpp:
+/// fp32, complex numbers, numbers near the ends of the range.
+[[nodiscard]] GeneralSolveResult solve_general(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                                const LuOptions& options = {});
 
 /// The same X and certificate by factors in fp32 (complex64), which take half of the memory and of
@@ -181,13 +141,8 @@ struct GeneralSolveResult {
 /// handed back is then solve_general()'s. Rows and columns are scaled by powers of two before they
 /// are rounded, so that no element leaves the range of fp32. Beside A the host holds the factors
 /// alone; those in fp32 are gone when A is factored again. The determinant is that of the factors.
-[[nodiscard]] GeneralSolveResult solve_general_mixed(MatrixView<const double> a,
-                                                     MatrixView<const double> b,
-                                                     MatrixView<double> x,
-                                                     const LuOptions& options = {});
-[[nodiscard]] GeneralSolveResult solve_general_mixed(MatrixView<const std::complex<double>> a,
-                                                     MatrixView<const std::complex<double>> b,
-                                                     MatrixView<std::complex<double>> x,
+/// A and X are in fp64, or in complex128.
+[[nodiscard]] GeneralSolveResult solve_general_mixed(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                                      const LuOptions& options = {});
 
 /// A square matrix that is read some columns, or some rows, at a time, always alike: from a file,
@@ -253,22 +208,15 @@ class GeneralFactor {
   /// X ← A⁻¹·B as the factors have it, of which nothing is known. X may be B. Throws Error{misuse}
   /// for shapes that do not fit, real numbers with a complex factor or the other way round, or
   /// where there is no factor to solve with.
-  RunReport solve(MatrixView<const double> b, MatrixView<double> x);
-  RunReport solve(MatrixView<const std::complex<double>> b, MatrixView<std::complex<double>> x);
+  RunReport solve(ConstArrayRef b, ArrayRef x);
   /// The same, refined and certified as solve_general() and solve_general_mixed() do it with these
   /// factors, by the A that they are of. Nothing is factored again: `fallback` says what a factor
-  /// in fp32 does not reach, and with another A not a digit of X is known.
-  GeneralSolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
-                           MatrixView<double> x);
-  GeneralSolveResult solve(MatrixView<const std::complex<double>> a,
-                           MatrixView<const std::complex<double>> b,
-                           MatrixView<std::complex<double>> x);
-
-  GeneralSolveResult solve(const MatrixSource<double>& a, MatrixView<const double> b,
-                           MatrixView<double> x);
-  GeneralSolveResult solve(const MatrixSource<std::complex<double>>& a,
-                           MatrixView<const std::complex<double>> b,
-                           MatrixView<std::complex<double>> x);
+  /// in fp32 does not reach, and with another A not a digit of X is known. X is in fp64 or, with a
+  /// complex factor, complex128.
+  GeneralSolveResult solve(ConstArrayRef a, ConstArrayRef b, ArrayRef x);
+  GeneralSolveResult solve(const MatrixSource<double>& a, ConstArrayRef b, ArrayRef x);
+  GeneralSolveResult solve(const MatrixSource<std::complex<double>>& a, ConstArrayRef b,
+                           ArrayRef x);
 
   struct State;  ///< private to the library
   explicit GeneralFactor(std::unique_ptr<State> state);
@@ -283,11 +231,7 @@ class GeneralFactor {
 
 /// `precision`: of L and U, fp64 or fp32, of complex numbers that of their parts. A numerical
 /// failure is in info(); everything else is thrown as Error.
-[[nodiscard]] GeneralFactor factor_general(MatrixView<const double> a,
-                                           Element precision = Element::fp64,
-                                           const LuOptions& options = {});
-[[nodiscard]] GeneralFactor factor_general(MatrixView<const std::complex<double>> a,
-                                           Element precision = Element::fp64,
+[[nodiscard]] GeneralFactor factor_general(ConstArrayRef a, Element precision = Element::fp64,
                                            const LuOptions& options = {});
 /// The same of a matrix that is never whole in memory. It is read three times: for its scales, to
 /// tell it from others, and for its factors. Where it comes by rows it is read once more for its

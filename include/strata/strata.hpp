@@ -1,6 +1,7 @@
 #pragma once
 // Everything: #include <strata/strata.hpp>.
 
+#include "strata/array_ref.hpp"
 #include "strata/calibrate.hpp"
 #include "strata/cholesky.hpp"
 #include "strata/cholesky_options.hpp"

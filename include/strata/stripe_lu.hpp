@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "strata/array_ref.hpp"
 #include "strata/lu.hpp"
 
 namespace strata {
@@ -65,19 +66,12 @@ struct StripeSolveResult : GeneralSolveResult {
 /// (MatrixSource::by_rows), of which the host holds those of a stripe beside what the options
 /// allow. Files are temporary: nothing of them is left, and a run that ends is begun again. Throws
 /// Error{memory} where the stripes do not fit.
-[[nodiscard]] StripeSolveResult solve_by_stripes(MatrixView<const double> a,
-                                                 MatrixView<const double> b, MatrixView<double> x,
+[[nodiscard]] StripeSolveResult solve_by_stripes(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                                  const StripeOptions& stripes);
-[[nodiscard]] StripeSolveResult solve_by_stripes(MatrixView<const std::complex<double>> a,
-                                                 MatrixView<const std::complex<double>> b,
-                                                 MatrixView<std::complex<double>> x,
-                                                 const StripeOptions& stripes);
-[[nodiscard]] StripeSolveResult solve_by_stripes(const MatrixSource<double>& a,
-                                                 MatrixView<const double> b, MatrixView<double> x,
-                                                 const StripeOptions& stripes);
+[[nodiscard]] StripeSolveResult solve_by_stripes(const MatrixSource<double>& a, ConstArrayRef b,
+                                                 ArrayRef x, const StripeOptions& stripes);
 [[nodiscard]] StripeSolveResult solve_by_stripes(const MatrixSource<std::complex<double>>& a,
-                                                 MatrixView<const std::complex<double>> b,
-                                                 MatrixView<std::complex<double>> x,
+                                                 ConstArrayRef b, ArrayRef x,
                                                  const StripeOptions& stripes);
 
 /// What the factorization would do on `machine`, without any data, with `rhs` columns of B.

@@ -14,6 +14,7 @@
 #include "base/check.hpp"
 #include "cholesky/dense_factor.hpp"
 #include "cholesky/dense_system.hpp"
+#include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
@@ -171,60 +172,32 @@ template std::uint64_t hash_of_lower<Complex128>(MatrixView<const Complex64>);
 template std::uint64_t hash_of_lower<Complex64>(MatrixView<const Complex128>);
 template std::uint64_t hash_of_lower<Complex64>(MatrixView<const Complex64>);
 
-RunReport CholeskyFactor::solve(MatrixView<double> b) { return solve_as_given(*this, b); }
-RunReport CholeskyFactor::solve(MatrixView<float> b) { return solve_as_given(*this, b); }
-RunReport CholeskyFactor::solve(MatrixView<Complex128> b) { return solve_as_given(*this, b); }
-RunReport CholeskyFactor::solve(MatrixView<Complex64> b) { return solve_as_given(*this, b); }
-RunReport CholeskyFactor::solve_lower(MatrixView<double> b) {
-  RunReport report = state_->tiles.sweep(Sweep::forward, b);
-  multiply_by_power(-state_->matrix.exponent / 2, b);
-  return report;
+RunReport CholeskyFactor::solve(ArrayRef b) {
+  return with_filled(b, "solve", [&](auto columns) { return solve_as_given(*this, columns); });
 }
-void CholeskyFactor::copy_lower(MatrixView<double> out) const { copy_as_given(*state_, out); }
-void CholeskyFactor::copy_lower(MatrixView<float> out) const { copy_as_given(*state_, out); }
-void CholeskyFactor::copy_lower(MatrixView<Complex128> out) const { copy_as_given(*state_, out); }
-void CholeskyFactor::copy_lower(MatrixView<Complex64> out) const { copy_as_given(*state_, out); }
+RunReport CholeskyFactor::solve_lower(ArrayRef b) {
+  return with_filled(b, "solve", [&](auto columns) {
+    RunReport report = state_->tiles.sweep(Sweep::forward, columns);
+    multiply_by_power(-state_->matrix.exponent / 2, columns);
+    return report;
+  });
+}
+void CholeskyFactor::copy_lower(ArrayRef out) const {
+  with_filled(out, "cholesky", [&](auto columns) { copy_as_given(*state_, columns); });
+}
 
-CholeskyFactor cholesky(MatrixView<const double> a, const CholeskyOptions& options) {
-  return factor_lower<double>(a, options, StoredUntil::removed);
+CholeskyFactor cholesky(ConstArrayRef a, const CholeskyOptions& options) {
+  return cholesky(a, a.element, options);
 }
-CholeskyFactor cholesky(MatrixView<const float> a, const CholeskyOptions& options) {
-  return factor_lower<float>(a, options, StoredUntil::removed);
-}
-CholeskyFactor cholesky(MatrixView<const Complex128> a, const CholeskyOptions& options) {
-  return factor_lower<Complex128>(a, options, StoredUntil::removed);
-}
-CholeskyFactor cholesky(MatrixView<const Complex64> a, const CholeskyOptions& options) {
-  return factor_lower<Complex64>(a, options, StoredUntil::removed);
-}
-namespace {
-
-template <class A>
-CholeskyFactor factor_in(MatrixView<const A> a, Element precision, const CholeskyOptions& options) {
+CholeskyFactor cholesky(ConstArrayRef a, Element precision, const CholeskyOptions& options) {
   const Element parts = element_of_parts(precision);
-  require(parts == Element::fp64 || parts == Element::fp32, ErrorKind::misuse, "cholesky",
-          "a factor cannot be in {}", to_string(precision));
-  return parts == Element::fp64 ? factor_lower<WideOf<A>>(a, options, StoredUntil::removed)
-                                : factor_lower<NarrowOf<A>>(a, options, StoredUntil::removed);
-}
-
-}  // namespace
-
-CholeskyFactor cholesky(MatrixView<const double> a, Element precision,
-                        const CholeskyOptions& options) {
-  return factor_in(a, precision, options);
-}
-CholeskyFactor cholesky(MatrixView<const float> a, Element precision,
-                        const CholeskyOptions& options) {
-  return factor_in(a, precision, options);
-}
-CholeskyFactor cholesky(MatrixView<const Complex128> a, Element precision,
-                        const CholeskyOptions& options) {
-  return factor_in(a, precision, options);
-}
-CholeskyFactor cholesky(MatrixView<const Complex64> a, Element precision,
-                        const CholeskyOptions& options) {
-  return factor_in(a, precision, options);
+  require(is_native(parts), ErrorKind::misuse, "cholesky", "a factor cannot be in {}",
+          to_string(precision));
+  return with_columns(a, "cholesky", [&]<class A>(MatrixView<const A> columns) {
+    return parts == Element::fp64
+               ? factor_lower<WideOf<A>>(columns, options, StoredUntil::removed)
+               : factor_lower<NarrowOf<A>>(columns, options, StoredUntil::removed);
+  });
 }
 
 RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const CholeskyOptions& options,

@@ -21,6 +21,7 @@
 #include "cholesky/certified_solution.hpp"
 #include "cholesky/dense_determinant.hpp"
 #include "cholesky/dense_factor.hpp"
+#include "matrix/array_columns.hpp"
 
 namespace strata {
 namespace {
@@ -92,21 +93,10 @@ template double determinant_error<Complex64>(MatrixView<const Complex128>, doubl
 template double determinant_error<Complex64>(MatrixView<const Complex64>, double, double, double,
                                              int);
 
-LogDeterminant log_determinant(MatrixView<const double> a, const CholeskyOptions& options,
+LogDeterminant log_determinant(ConstArrayRef a, const CholeskyOptions& options,
                                GivenTriangles given) {
-  return determinant_of(a, options, given);
-}
-LogDeterminant log_determinant(MatrixView<const float> a, const CholeskyOptions& options,
-                               GivenTriangles given) {
-  return determinant_of(a, options, given);
-}
-LogDeterminant log_determinant(MatrixView<const std::complex<double>> a,
-                               const CholeskyOptions& options, GivenTriangles given) {
-  return determinant_of(a, options, given);
-}
-LogDeterminant log_determinant(MatrixView<const std::complex<float>> a,
-                               const CholeskyOptions& options, GivenTriangles given) {
-  return determinant_of(a, options, given);
+  return with_columns(a, "logdet",
+                      [&](auto columns) { return determinant_of(columns, options, given); });
 }
 
 }  // namespace strata

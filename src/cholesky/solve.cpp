@@ -28,6 +28,7 @@
 #include "cholesky/dense_factor.hpp"
 #include "cholesky/dense_system.hpp"
 #include "kernels/dense/host_residual.hpp"
+#include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
 #include "session/report.hpp"
@@ -177,8 +178,7 @@ struct Scaled {
   System<A> system;
 
   /// 2^(−exponent)·A is what is factored.
-  template <class B>
-  Scaled(MatrixView<const A> a, MatrixView<const B> b, int exponent, GivenTriangles given)
+  Scaled(MatrixView<const A> a, MatrixView<const W> b, int exponent, GivenTriangles given)
       : system{a, {}, std::vector<int>(at(b.cols), -exponent), {}, given} {
     if (exponent != 0) {
       near_a = divided(a, exponent, given);
@@ -186,7 +186,7 @@ struct Scaled {
       system.loss = loss_of(a, system.a, exponent);
     }
     near_b = {b.rows, b.cols};
-    copy_columns<B, W>(b, near_b.view());
+    copy_columns<W, W>(b, near_b.view());
     system.b = near_b.view();
     for (std::int64_t j = 0; j < b.cols; ++j) {
       const int of_column = exponent_of_column(b.rows, near_b.view().column(j), element_of<T>);
@@ -199,8 +199,8 @@ struct Scaled {
 };
 
 /// By a factor of A.
-template <class T, class A, class B>
-SolveResult solve_by(CholeskyFactor& factor, MatrixView<const A> a, MatrixView<const B> b,
+template <class T, class A>
+SolveResult solve_by(CholeskyFactor& factor, MatrixView<const A> a, MatrixView<const WideOf<A>> b,
                      MatrixView<T> x, GivenTriangles given, Clock::time_point start) {
   SolveResult result;
   result.factor = factor.report();
@@ -224,8 +224,8 @@ SolveResult solve_by(CholeskyFactor& factor, MatrixView<const A> a, MatrixView<c
   return result;
 }
 
-template <class T, class A, class B>
-SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
+template <class T, class A>
+SolveResult solve_system(MatrixView<const A> a, MatrixView<const WideOf<A>> b, MatrixView<T> x,
                          const CholeskyOptions& options, GivenTriangles given) {
   const Clock::time_point start = Clock::now();
   check_solve_shapes(a, b, x);
@@ -267,77 +267,18 @@ double solution_error_wanted(Element precision) noexcept {
   return element_of_parts(precision) == Element::fp32 ? 0.1 : 1e-6;
 }
 
-SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> x,
-                  const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-SolveResult solve(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> x,
-                  const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
+SolveResult solve(ConstArrayRef a, ConstArrayRef b, ArrayRef x, const CholeskyOptions& options,
+                  GivenTriangles given) {
+  return with_system(a, b, x, [&](auto of, auto right, auto out) {
+    return solve_system(of, right, out, options, given);
+  });
 }
 
-SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<float> x,
-                  const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-SolveResult solve(MatrixView<const float> a, MatrixView<const double> b, MatrixView<float> x,
-                  const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-
-namespace {
-using Complex128 = std::complex<double>;
-using Complex64 = std::complex<float>;
-}  // namespace
-
-SolveResult solve(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                  MatrixView<Complex128> x, const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex64> b,
-                  MatrixView<Complex64> x, const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-SolveResult solve(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                  MatrixView<Complex64> x, const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-SolveResult solve(MatrixView<const Complex64> a, MatrixView<const Complex128> b,
-                  MatrixView<Complex64> x, const CholeskyOptions& options, GivenTriangles given) {
-  return solve_system(a, b, x, options, given);
-}
-
-SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a, MatrixView<const double> b,
-                  MatrixView<double> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const double> a, MatrixView<const double> b,
-                  MatrixView<float> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a, MatrixView<const double> b,
-                  MatrixView<double> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const float> a, MatrixView<const double> b,
-                  MatrixView<float> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex128> a,
-                  MatrixView<const Complex128> b, MatrixView<Complex128> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex128> a,
-                  MatrixView<const Complex128> b, MatrixView<Complex64> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex64> a,
-                  MatrixView<const Complex128> b, MatrixView<Complex128> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
-}
-SolveResult solve(CholeskyFactor& factor, MatrixView<const Complex64> a,
-                  MatrixView<const Complex128> b, MatrixView<Complex64> x, GivenTriangles given) {
-  return solve_saved(factor, a, b, x, given);
+SolveResult solve(CholeskyFactor& factor, ConstArrayRef a, ConstArrayRef b, ArrayRef x,
+                  GivenTriangles given) {
+  return with_system(a, b, x, [&](auto of, auto right, auto out) {
+    return solve_saved(factor, of, right, out, given);
+  });
 }
 
 template <class T>
@@ -348,7 +289,9 @@ SolveResult certify_factor(CholeskyFactor& factor, MatrixView<const T> a, GivenT
 }
 template SolveResult certify_factor(CholeskyFactor&, MatrixView<const double>, GivenTriangles);
 template SolveResult certify_factor(CholeskyFactor&, MatrixView<const float>, GivenTriangles);
-template SolveResult certify_factor(CholeskyFactor&, MatrixView<const Complex128>, GivenTriangles);
-template SolveResult certify_factor(CholeskyFactor&, MatrixView<const Complex64>, GivenTriangles);
+template SolveResult certify_factor(CholeskyFactor&, MatrixView<const std::complex<double>>,
+                                    GivenTriangles);
+template SolveResult certify_factor(CholeskyFactor&, MatrixView<const std::complex<float>>,
+                                    GivenTriangles);
 
 }  // namespace strata

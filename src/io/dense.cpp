@@ -1,6 +1,7 @@
 // Which format a dense matrix is in: its name decides.
 
 #include "base/check.hpp"
+#include "matrix/array_columns.hpp"
 #include "strata/io.hpp"
 
 namespace strata {
@@ -40,19 +41,8 @@ DenseMatrix<double> read_dense(const std::string& path) {
   return dense;
 }
 
-void write_dense(const std::string& path, MatrixView<const double> matrix, int dimensions) {
-  write(path, matrix, dimensions);
-}
-void write_dense(const std::string& path, MatrixView<const float> matrix, int dimensions) {
-  write(path, matrix, dimensions);
-}
-void write_dense(const std::string& path, MatrixView<const std::complex<double>> matrix,
-                 int dimensions) {
-  write(path, matrix, dimensions);
-}
-void write_dense(const std::string& path, MatrixView<const std::complex<float>> matrix,
-                 int dimensions) {
-  write(path, matrix, dimensions);
+void write_dense(const std::string& path, ConstArrayRef matrix, int dimensions) {
+  with_columns(matrix, "io", [&](auto columns) { write(path, columns, dimensions); });
 }
 
 }  // namespace strata

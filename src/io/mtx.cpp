@@ -22,6 +22,7 @@
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/text.hpp"
+#include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
 
 namespace strata {
@@ -435,18 +436,8 @@ void write_array(const std::string& path, MatrixView<const T> matrix) {
 
 }  // namespace
 
-void write_mtx(const std::string& path, MatrixView<const double> matrix) {
-  write_array(path, matrix);
-}
-void write_mtx(const std::string& path, MatrixView<const float> matrix) {
-  write_array(path, matrix);
-}
-
-void write_mtx(const std::string& path, MatrixView<const std::complex<double>> matrix) {
-  write_array(path, matrix);
-}
-void write_mtx(const std::string& path, MatrixView<const std::complex<float>> matrix) {
-  write_array(path, matrix);
+void write_mtx(const std::string& path, ConstArrayRef matrix) {
+  with_columns(matrix, "mtx", [&](auto columns) { write_array(path, columns); });
 }
 
 void write_mtx(const std::string& path, std::span<const double> vector) {

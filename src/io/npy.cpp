@@ -16,6 +16,7 @@
 
 #include "base/check.hpp"
 #include "io/memory.hpp"
+#include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 
@@ -287,11 +288,6 @@ void write_array(const std::string& path, const std::string& shape, MatrixView<c
 }
 
 template <class T>
-void write_matrix(const std::string& path, MatrixView<const T> matrix) {
-  write_array(path, shape_of(matrix.rows, matrix.cols), matrix);
-}
-
-template <class T>
 void write_vector(const std::string& path, std::span<const T> vector) {
   const auto n = static_cast<std::int64_t>(vector.size());
   write_array(path, shape_of(n), MatrixView<const T>{vector.data(), n, 1, n > 0 ? n : 1});
@@ -299,17 +295,10 @@ void write_vector(const std::string& path, std::span<const T> vector) {
 
 }  // namespace
 
-void write_npy(const std::string& path, MatrixView<const double> matrix) {
-  write_matrix(path, matrix);
-}
-void write_npy(const std::string& path, MatrixView<const float> matrix) {
-  write_matrix(path, matrix);
-}
-void write_npy(const std::string& path, MatrixView<const std::complex<double>> matrix) {
-  write_matrix(path, matrix);
-}
-void write_npy(const std::string& path, MatrixView<const std::complex<float>> matrix) {
-  write_matrix(path, matrix);
+void write_npy(const std::string& path, ConstArrayRef matrix) {
+  with_columns(matrix, "npy", [&](auto columns) {
+    write_array(path, shape_of(columns.rows, columns.cols), columns);
+  });
 }
 void write_npy(const std::string& path, std::span<const double> vector) {
   write_vector(path, vector);

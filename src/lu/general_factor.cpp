@@ -19,6 +19,7 @@
 #include "base/pending_path.hpp"
 #include "lu/certified_solve.hpp"
 #include "lu/scaled_factor.hpp"
+#include "matrix/array_columns.hpp"
 
 namespace strata {
 namespace {
@@ -234,13 +235,11 @@ GeneralFactor GeneralFactor::open(const std::string& directory, const RunOptions
   return GeneralFactor(std::move(state));
 }
 
-RunReport GeneralFactor::solve(MatrixView<const double> b, MatrixView<double> x) {
-  return solve_plainly(state_->factor, b, x);
+RunReport GeneralFactor::solve(ConstArrayRef b, ArrayRef x) {
+  return with_wide(b, x,
+                   [&](auto right, auto out) { return solve_plainly(state_->factor, right, out); });
 }
-RunReport GeneralFactor::solve(MatrixView<const std::complex<double>> b,
-                               MatrixView<std::complex<double>> x) {
-  return solve_plainly(state_->factor, b, x);
-}
+
 namespace {
 
 /// Columns of a slab: of a few tens of MiB, and an eighth of the host memory that may be used.
@@ -289,32 +288,32 @@ GeneralSolveResult solve_with(GeneralFactor::State& state, const SlabbedMatrix<W
 
 }  // namespace
 
-GeneralSolveResult GeneralFactor::solve(MatrixView<const double> a, MatrixView<const double> b,
-                                        MatrixView<double> x) {
-  return solve_with(*state_, whole(a, "solve"), b, x);
+GeneralSolveResult GeneralFactor::solve(ConstArrayRef a, ConstArrayRef b, ArrayRef x) {
+  return with_wide(b, x, [&]<class W>(MatrixView<const W> right, MatrixView<W> out) {
+    const ReadColumns<W> of(a, "solve");
+    return solve_with(*state_, whole(of.view(), "solve"), right, out);
+  });
 }
-GeneralSolveResult GeneralFactor::solve(MatrixView<const std::complex<double>> a,
-                                        MatrixView<const std::complex<double>> b,
-                                        MatrixView<std::complex<double>> x) {
-  return solve_with(*state_, whole(a, "solve"), b, x);
-}
-GeneralSolveResult GeneralFactor::solve(const MatrixSource<double>& a, MatrixView<const double> b,
-                                        MatrixView<double> x) {
-  return solve_with(*state_, slabbed(a, state_->host_memory_bytes), b, x);
+GeneralSolveResult GeneralFactor::solve(const MatrixSource<double>& a, ConstArrayRef b,
+                                        ArrayRef x) {
+  return with_wide<double>(b, x, [&](auto right, auto out) {
+    return solve_with(*state_, slabbed(a, state_->host_memory_bytes), right, out);
+  });
 }
 GeneralSolveResult GeneralFactor::solve(const MatrixSource<std::complex<double>>& a,
-                                        MatrixView<const std::complex<double>> b,
-                                        MatrixView<std::complex<double>> x) {
-  return solve_with(*state_, slabbed(a, state_->host_memory_bytes), b, x);
+                                        ConstArrayRef b, ArrayRef x) {
+  return with_wide<std::complex<double>>(b, x, [&](auto right, auto out) {
+    return solve_with(*state_, slabbed(a, state_->host_memory_bytes), right, out);
+  });
 }
 
-GeneralFactor factor_general(MatrixView<const double> a, Element precision,
-                             const LuOptions& options) {
-  return factor_any(whole(a, "factor"), precision, options);
-}
-GeneralFactor factor_general(MatrixView<const std::complex<double>> a, Element precision,
-                             const LuOptions& options) {
-  return factor_any(whole(a, "factor"), precision, options);
+GeneralFactor factor_general(ConstArrayRef a, Element precision, const LuOptions& options) {
+  const auto factored = [&]<class W>(std::type_identity<W>) {
+    const ReadColumns<W> of(a, "factor");
+    return factor_any(whole(of.view(), "factor"), precision, options);
+  };
+  return is_complex(a.element) ? factored(std::type_identity<std::complex<double>>{})
+                               : factored(std::type_identity<double>{});
 }
 GeneralFactor factor_general(const MatrixSource<double>& a, Element precision,
                              const LuOptions& options) {

@@ -10,6 +10,7 @@
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_status.hpp"
 #include "lu/lu_panels.hpp"
+#include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
@@ -51,41 +52,19 @@ const LuInfo& LuFactor::info() const noexcept { return state_->panels.info(); }
 const RunReport& LuFactor::report() const noexcept { return state_->panels.report(); }
 std::vector<std::int64_t> LuFactor::pivots() const { return state_->panels.pivots(); }
 
-RunReport LuFactor::solve(MatrixView<double> b) { return state_->panels.solve(b, 0); }
-RunReport LuFactor::solve(MatrixView<float> b) { return state_->panels.solve(b, 0); }
-RunReport LuFactor::solve(MatrixView<std::complex<double>> b) { return state_->panels.solve(b, 0); }
-RunReport LuFactor::solve(MatrixView<std::complex<float>> b) { return state_->panels.solve(b, 0); }
-RunReport LuFactor::solve_transposed(MatrixView<double> b) {
-  return state_->panels.solve(b, kTransposedFactor);
+RunReport LuFactor::solve(ArrayRef b) {
+  return with_filled(b, "solve", [&](auto columns) { return state_->panels.solve(columns, 0); });
 }
-RunReport LuFactor::solve_transposed(MatrixView<float> b) {
-  return state_->panels.solve(b, kTransposedFactor);
+RunReport LuFactor::solve_transposed(ArrayRef b) {
+  return with_filled(
+      b, "solve", [&](auto columns) { return state_->panels.solve(columns, kTransposedFactor); });
 }
-RunReport LuFactor::solve_transposed(MatrixView<std::complex<double>> b) {
-  return state_->panels.solve(b, kTransposedFactor);
+RunReport LuFactor::solve_adjoint(ArrayRef b) {
+  return with_filled(b, "solve",
+                     [&](auto columns) { return state_->panels.solve(columns, kAdjointFactor); });
 }
-RunReport LuFactor::solve_transposed(MatrixView<std::complex<float>> b) {
-  return state_->panels.solve(b, kTransposedFactor);
-}
-RunReport LuFactor::solve_adjoint(MatrixView<double> b) {
-  return state_->panels.solve(b, kAdjointFactor);
-}
-RunReport LuFactor::solve_adjoint(MatrixView<float> b) {
-  return state_->panels.solve(b, kAdjointFactor);
-}
-RunReport LuFactor::solve_adjoint(MatrixView<std::complex<double>> b) {
-  return state_->panels.solve(b, kAdjointFactor);
-}
-RunReport LuFactor::solve_adjoint(MatrixView<std::complex<float>> b) {
-  return state_->panels.solve(b, kAdjointFactor);
-}
-void LuFactor::copy_factors(MatrixView<double> out) const { state_->panels.copy_factors(out); }
-void LuFactor::copy_factors(MatrixView<float> out) const { state_->panels.copy_factors(out); }
-void LuFactor::copy_factors(MatrixView<std::complex<double>> out) const {
-  state_->panels.copy_factors(out);
-}
-void LuFactor::copy_factors(MatrixView<std::complex<float>> out) const {
-  state_->panels.copy_factors(out);
+void LuFactor::copy_factors(ArrayRef out) const {
+  with_filled(out, "lu", [&](auto columns) { state_->panels.copy_factors(columns); });
 }
 
 namespace {
@@ -110,15 +89,8 @@ LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
 
 }  // namespace
 
-LuFactor lu(MatrixView<const double> a, const LuOptions& options) {
-  return factor_view(a, options);
-}
-LuFactor lu(MatrixView<const float> a, const LuOptions& options) { return factor_view(a, options); }
-LuFactor lu(MatrixView<const std::complex<double>> a, const LuOptions& options) {
-  return factor_view(a, options);
-}
-LuFactor lu(MatrixView<const std::complex<float>> a, const LuOptions& options) {
-  return factor_view(a, options);
+LuFactor lu(ConstArrayRef a, const LuOptions& options) {
+  return with_columns(a, "lu", [&](auto columns) { return factor_view(columns, options); });
 }
 
 RunReport simulate_lu(std::int64_t n, const Machine& machine, const LuOptions& options,

@@ -11,6 +11,7 @@
 #include "base/elapsed_time.hpp"
 #include "lu/certified_solve.hpp"
 #include "lu/scaled_factor.hpp"
+#include "matrix/array_columns.hpp"
 #include "session/report.hpp"
 
 namespace strata {
@@ -87,18 +88,16 @@ GeneralSolveResult solve_narrow(const ScaledSystem<T, T>& system, MatrixView<T> 
   return result;
 }
 
-template <class T, class A, class B>
-GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
-                                const LuOptions& options, bool narrow = false) {
+template <class T, class A>
+GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const WideOf<A>> b,
+                                MatrixView<T> x, const LuOptions& options, bool narrow) {
   const auto start = std::chrono::steady_clock::now();
   require(a.rows == a.cols, ErrorKind::misuse, "solve", "a {} by {} matrix is not square", a.rows,
           a.cols);
   require(!options.run.storage.used(), ErrorKind::misuse, "solve",
           "a factor in storage is made by factor_general()");
   check_solve_shapes(a, b, x);
-  DenseBlockOf<WideOf<T>> wide(b.rows, b.cols);
-  for (std::int64_t j = 0; j < b.cols; ++j) std::copy_n(b.column(j), b.rows, wide.column(j));
-  ScaledSystem<T, A> system(a, std::as_const(wide).view());
+  ScaledSystem<T, A> system(a, b);
   GeneralSolveResult result;
   if constexpr (std::is_same_v<T, A> && std::is_same_v<T, WideOf<T>>) {
     if (narrow) result = solve_narrow(system, x, options);
@@ -118,53 +117,36 @@ GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, Ma
 
 }  // namespace
 
-GeneralSolveResult solve_general(MatrixView<const double> a, MatrixView<const double> b,
-                                 MatrixView<double> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
-}
-GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const float> b,
-                                 MatrixView<float> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
-}
-GeneralSolveResult solve_general(MatrixView<const double> a, MatrixView<const double> b,
-                                 MatrixView<float> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
-}
-GeneralSolveResult solve_general(MatrixView<const float> a, MatrixView<const double> b,
-                                 MatrixView<float> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
+namespace {
+
+/// By factors of X's precision, or narrower ones first.
+GeneralSolveResult solve_array(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
+                               const LuOptions& options, bool narrow) {
+  return with_system(
+      a, b, x,
+      [&]<class A, class W, class T>(MatrixView<const A> of, MatrixView<const W> right,
+                                     MatrixView<T> out) -> GeneralSolveResult {
+        require(!narrow || (std::is_same_v<A, W> && std::is_same_v<T, W>), ErrorKind::misuse,
+                "solve", "a system of {} and {} is not solved by narrower factors",
+                to_string(element_of<A>), to_string(element_of<T>));
+        if constexpr (std::is_same_v<T, A> || std::is_same_v<A, W>) {
+          return solve_system(of, right, out, options, narrow);
+        } else {
+          fail(ErrorKind::misuse, "solve", "a matrix of {} is not factored in {}",
+               to_string(element_of<A>), to_string(element_of<T>));
+        }
+      });
 }
 
-namespace {
-using Complex128 = std::complex<double>;
-using Complex64 = std::complex<float>;
 }  // namespace
 
-GeneralSolveResult solve_general(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                                 MatrixView<Complex128> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
+GeneralSolveResult solve_general(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
+                                 const LuOptions& options) {
+  return solve_array(a, b, x, options, false);
 }
-GeneralSolveResult solve_general_mixed(MatrixView<const double> a, MatrixView<const double> b,
-                                       MatrixView<double> x, const LuOptions& options) {
-  return solve_system(a, b, x, options, true);
-}
-GeneralSolveResult solve_general_mixed(MatrixView<const Complex128> a,
-                                       MatrixView<const Complex128> b, MatrixView<Complex128> x,
+GeneralSolveResult solve_general_mixed(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                        const LuOptions& options) {
-  return solve_system(a, b, x, options, true);
-}
-
-GeneralSolveResult solve_general(MatrixView<const Complex64> a, MatrixView<const Complex64> b,
-                                 MatrixView<Complex64> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
-}
-GeneralSolveResult solve_general(MatrixView<const Complex128> a, MatrixView<const Complex128> b,
-                                 MatrixView<Complex64> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
-}
-GeneralSolveResult solve_general(MatrixView<const Complex64> a, MatrixView<const Complex128> b,
-                                 MatrixView<Complex64> x, const LuOptions& options) {
-  return solve_system(a, b, x, options);
+  return solve_array(a, b, x, options, true);
 }
 
 }  // namespace strata

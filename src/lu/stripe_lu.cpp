@@ -22,6 +22,7 @@
 #include "base/index.hpp"
 #include "lu/certified_solve.hpp"
 #include "lu/stripe_factor.hpp"
+#include "matrix/array_columns.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
 
@@ -218,25 +219,24 @@ void set_pivoting(const std::string& name, StripeOptions& stripes) {
   stripes.substripe = rows;
 }
 
-StripeSolveResult solve_by_stripes(MatrixView<const double> a, MatrixView<const double> b,
-                                   MatrixView<double> x, const StripeOptions& stripes) {
-  return solve_stripes(whole_matrix(a), b, x, stripes);
-}
-StripeSolveResult solve_by_stripes(MatrixView<const std::complex<double>> a,
-                                   MatrixView<const std::complex<double>> b,
-                                   MatrixView<std::complex<double>> x,
+StripeSolveResult solve_by_stripes(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                    const StripeOptions& stripes) {
-  return solve_stripes(whole_matrix(a), b, x, stripes);
+  return with_wide(b, x, [&]<class W>(MatrixView<const W> right, MatrixView<W> out) {
+    const ReadColumns<W> of(a, "solve");
+    return solve_stripes(whole_matrix(of.view()), right, out, stripes);
+  });
 }
-StripeSolveResult solve_by_stripes(const MatrixSource<double>& a, MatrixView<const double> b,
-                                   MatrixView<double> x, const StripeOptions& stripes) {
-  return solve_stripes(matrix_by_rows(a), b, x, stripes);
-}
-StripeSolveResult solve_by_stripes(const MatrixSource<std::complex<double>>& a,
-                                   MatrixView<const std::complex<double>> b,
-                                   MatrixView<std::complex<double>> x,
+StripeSolveResult solve_by_stripes(const MatrixSource<double>& a, ConstArrayRef b, ArrayRef x,
                                    const StripeOptions& stripes) {
-  return solve_stripes(matrix_by_rows(a), b, x, stripes);
+  return with_wide<double>(b, x, [&](auto right, auto out) {
+    return solve_stripes(matrix_by_rows(a), right, out, stripes);
+  });
+}
+StripeSolveResult solve_by_stripes(const MatrixSource<std::complex<double>>& a, ConstArrayRef b,
+                                   ArrayRef x, const StripeOptions& stripes) {
+  return with_wide<std::complex<double>>(b, x, [&](auto right, auto out) {
+    return solve_stripes(matrix_by_rows(a), right, out, stripes);
+  });
 }
 
 RunReport simulate_stripes(std::int64_t n, const Machine& machine, const StripeOptions& stripes,

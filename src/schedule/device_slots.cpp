@@ -4,9 +4,11 @@
 
 namespace strata {
 
-DeviceSlots::DeviceSlots(const PlanLayout& layout, std::size_t device, std::int64_t blocks,
-                         Eviction eviction)
-    : eviction_(eviction),
+DeviceSlots::DeviceSlots(const PlanLayout& layout, std::size_t device,
+                         const BlockDirectory& directory, std::int64_t blocks, Eviction eviction)
+    : directory_(directory),
+      device_(static_cast<int>(device)),
+      eviction_(eviction),
       slot_of_(static_cast<std::size_t>(blocks), -1),
       slots_(layout.devices[device].slots.size()),
       leaf_of_(slots_.size()),
@@ -31,8 +33,8 @@ DeviceSlots::DeviceSlots(const PlanLayout& layout, std::size_t device, std::int6
 
 DeviceSlots::Key DeviceSlots::key_of(const Slot& s) const {
   if (s.block < 0 || s.held) return {};
-  const bool dirty = s.dirty && eviction_ != Eviction::longest_idle;
-  const std::uint64_t rank_class = dirty ? 2 : s.retained ? 1 : 0;
+  const bool owned = eviction_ != Eviction::longest_idle && directory_.owns(device_, s.block);
+  const std::uint64_t rank_class = owned ? 2 : s.retained ? 1 : 0;
   constexpr std::uint64_t kOrderMax = (std::uint64_t{1} << 61) - 1;
   const std::uint64_t order =
       eviction_ == Eviction::furthest_next_use
@@ -90,7 +92,7 @@ void DeviceSlots::evict(int number) {
   s.block = -1;
   s.id = BlockId();
   s.next_use = kNever;
-  s.dirty = s.retained = s.held = false;
+  s.retained = s.held = false;
   note_change(number);
 }
 

@@ -3,7 +3,7 @@
 //
 // Contract: a slot that is *held* (an operand of the task being planned) is never chosen as a
 // victim. Victims are taken in three classes: clean blocks first, then those that tasks asked to
-// retain, then blocks whose value is only here; where the longest idle leaves, that makes no
+// retain, then blocks whose value the device owns; where the longest idle leaves, that makes no
 // difference. Within a class the eviction rule decides; ties go to the block that was used longest
 // ago, so that its slot is soon free for a load that runs ahead.
 //
@@ -15,6 +15,7 @@
 #include <deque>
 #include <vector>
 
+#include "schedule/block_directory.hpp"
 #include "schedule/lookahead.hpp"
 #include "schedule/plan.hpp"
 
@@ -26,7 +27,6 @@ struct Slot {
   std::int32_t size_class = 0;
   std::int64_t next_use = kNever;
   std::int64_t last_use = -1;
-  bool dirty = false;  ///< the host has no copy of this value
   bool retained = false;
   bool held = false;
   bool changed = false;  ///< since a victim was last asked for
@@ -37,7 +37,9 @@ struct Slot {
 
 class DeviceSlots {
  public:
-  DeviceSlots(const PlanLayout& layout, std::size_t device, std::int64_t blocks, Eviction eviction);
+  /// `directory` outlives the slots.
+  DeviceSlots(const PlanLayout& layout, std::size_t device, const BlockDirectory& directory,
+              std::int64_t blocks, Eviction eviction);
 
   /// The slot number of a block, or −1.
   [[nodiscard]] int find(std::int64_t block) const {
@@ -107,6 +109,8 @@ class DeviceSlots {
   [[nodiscard]] bool beats(int a, int b) const;
   void play(SizeClass& of, int number);
 
+  const BlockDirectory& directory_;
+  int device_;
   Eviction eviction_;
   std::vector<std::int32_t> slot_of_;  // by block
   std::vector<Slot> slots_;

@@ -12,7 +12,7 @@ namespace strata {
 namespace {
 
 constexpr std::size_t kWindowSteps = 512;
-constexpr int kNoDevice = -1;
+constexpr int kNoDevice = BlockDirectory::kNoPlace;
 
 }  // namespace
 
@@ -31,17 +31,16 @@ PlanReader::Planner::Planner(const Plan& plan)
           },
           layout_.host >= 0),
       kernels_(machine_),
+      directory_(blocks_.count(), layout_.devices.size()),
+      retainers_(layout_.host >= 0 ? blocks_.count() : 0, layout_.devices.size()),
       clock_(layout_.queues.size(), 0.0),
       sequence_(layout_.queues.size(), 0),
       known_(layout_.queues.size() * layout_.queues.size(), 0),
-      home_(at(blocks_.count())),
-      holders_(blocks_.count(), schedule_.devices),
-      retainers_(layout_.host >= 0 ? blocks_.count() : 0, schedule_.devices),
       storage_(machine_.storage ? &*machine_.storage : nullptr),
       next_use_(layout_.host >= 0 ? at(blocks_.count()) : 0, kNever) {
   for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
     const DeviceLayout& device = layout_.devices[d];
-    slots_.emplace_back(layout_, d, blocks_.count(), options_.eviction);
+    slots_.emplace_back(layout_, d, directory_, blocks_.count(), options_.eviction);
     readers_.emplace_back(device.slots.size() * at(readers_of(static_cast<int>(d)).second), 0);
     has_peers_ = has_peers_ || device.peer_in >= 0;
   }
@@ -52,17 +51,18 @@ PlanReader::Planner::Planner(const Plan& plan)
   for (const DeviceLayout& device : layout_.devices)
     stays_.emplace_back(schedule_.own_places ? device.slots : std::vector<SlotPlace>{});
   if (!layout_.devices.empty()) stream_ = device_of(0).first_compute;  // if there is no task
-  set_homes();
+  set_backing_copies();
   take_over_residents();
   take_over_placed();
 }
 
-/// What is at home before the first step: stored blocks, and what the steps before it wrote.
-void PlanReader::Planner::set_homes() {
+/// What is backed before the first step: stored blocks, and what the steps before it wrote.
+void PlanReader::Planner::set_backing_copies() {
   std::int64_t block = 0;
   for (int f = 0; f < blocks_.families(); ++f) {
     const bool stored = blocks_.family(f).origin == Origin::stored;
-    for (std::int64_t i = 0; i < blocks_.count(f); ++i, ++block) home(block).valid = stored;
+    for (std::int64_t i = 0; i < blocks_.count(f); ++i, ++block)
+      directory_.set_backed(block, stored);
   }
   TaskList done;
   for (std::int64_t s = 0; s < std::min(options_.first_step, schedule_.steps); ++s) {
@@ -71,7 +71,7 @@ void PlanReader::Planner::set_homes() {
     for (const Task& task : std::as_const(done).tasks()) {
       const auto operands = std::as_const(done).operands(task);
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        if (writes(task.access_of(i))) home(blocks_.index(operands[i].id)).valid = true;
+        if (writes(task.access_of(i))) directory_.set_backed(blocks_.index(operands[i].id), true);
       }
     }
   }
@@ -86,10 +86,12 @@ void PlanReader::Planner::take_over_residents() {
       const BlockId id(family, resident.row, resident.col);
       const std::int64_t block = blocks_.index(id);
       const int number = schedule_.resident ? device_of(d).place_of[at(block)] : next++;
-      home(block).valid = !resident.only_here;  // a residency promises it
       slots(d).place_first(number, id, block);
-      slots(d).slot(number).dirty = resident.only_here;
-      holders_.add(block, d);
+      directory_.add(block, d);
+      if (resident.only_here)
+        directory_.set_owner(block, d);
+      else
+        directory_.set_backed(block, true);  // a residency promises it
       note_waste(d, number, blocks_.bytes(id), 1);
     }
   }
@@ -102,13 +104,13 @@ void PlanReader::Planner::take_over_placed() {
     if (!family.placed || family.identity != 0 || family.origin != Origin::stored) continue;
     blocks_.for_each(f, [&](BlockId id) {
       const std::int64_t block = blocks_.index(id);
-      home(block).valid = false;
-      for (int d = 0; d < schedule_.devices; ++d) {
+      directory_.set_backed(block, false);
+      for (int d = schedule_.devices - 1; d >= 0; --d) {
         const int number = device_of(d).place_of[at(block)];
         if (number < 0) continue;
         slots(d).place_first(number, id, block);
-        slots(d).slot(number).dirty = true;
-        holders_.add(block, d);
+        directory_.add(block, d);
+        directory_.set_owner(block, d);
       }
     });
   }
@@ -175,10 +177,10 @@ void PlanReader::Planner::plan_shared(const Lookahead::Entry& entry) {
   }
   for (const BlockUse& use : entry.uses) {
     if (!writes(use.access)) continue;
-    holders_.for_each(use.block, [&](int d) {
+    directory_.for_each(use.block, [&](int d) {
       if (d < first || d >= behind) let_go(d, slots(d).find(use.block));
     });
-    home(use.block).valid = false;
+    directory_.set_owner(use.block, first);
   }
   compute_shared(entry, numbers);
   for (int d = first + 1; d < behind; ++d)
@@ -211,11 +213,11 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
     if (options_.retain && has(use.hint, Hint::retain)) retain(device, number_[i], true);
     if (has(use.hint, Hint::release)) retain(device, number_[i], false);
     if (ends_here(device, number_[i], use)) {
-      if (slot.dirty) store(device, number_[i]);
+      if (directory_.owns(device, use.block)) store(device, number_[i]);
       let_go(device, number_[i]);
       continue;
     }
-    if (leaves(use) && !slot.dirty) let_go(device, number_[i]);
+    if (leaves(use) && !directory_.owns(device, use.block)) let_go(device, number_[i]);
   }
 }
 
@@ -235,7 +237,7 @@ bool PlanReader::Planner::leaves(const BlockUse& use) const {
 void PlanReader::Planner::let_go(int device, int number) {
   const Slot& slot = slots(device).slot(number);
   note_waste(device, number, blocks_.bytes(slot.id), -1);
-  if (device != layout_.host) holders_.remove(slot.block, device);
+  directory_.remove(slot.block, device);
   slots(device).drop(number);
   if (schedule_.own_places) stays_[at(device)].end(number);
 }
@@ -248,7 +250,7 @@ int PlanReader::Planner::fetch(int device, const BlockUse& use, bool value_neede
   const int number = make_room(device, use.id);
   slots(device).place(number, use.id, block);
   note_waste(device, number, blocks_.bytes(use.id), 1);
-  holders_.add(block, device);
+  directory_.add(block, device);
   if (value_needed && source == kNoDevice) load(device, use.id, number);
   if (value_needed && source != kNoDevice) copy_from_peer(device, use.id, number, source);
   return number;
@@ -287,9 +289,9 @@ int PlanReader::Planner::make_room(int device, BlockId id) {
 /// A block gives its slot up, which then has none.
 void PlanReader::Planner::leave(int device, int number) {
   const Slot& slot = slots(device).slot(number);
-  if (device != layout_.host) holders_.remove(slot.block, device);
   note_waste(device, number, blocks_.bytes(slot.id), -1);
-  if (slot.dirty) store(device, number);
+  if (directory_.owns(device, slot.block)) store(device, number);
+  directory_.remove(slot.block, device);
   slots(device).evict(number);
   if (schedule_.own_places) stays_[at(device)].end(number);
 }
@@ -308,12 +310,12 @@ int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block)
   int source = kNoDevice;
   const auto ready = [&](int of) { return slots(of).slot(slots(of).find(block)).ready; };
   const auto kind = [&](int of) { return machine_.devices[at(of)].kind; };
-  holders_.for_each(block, [&](int d) {
-    if (d == device || kind(d) != kind(device)) return;
+  directory_.for_each(block, [&](int d) {
+    if (d == device || d == layout_.host || kind(d) != kind(device)) return;
     if (source == kNoDevice || ready(d) < ready(source)) source = d;
   });
-  const bool rests_at_home = home(block).valid && home(block).store.sequence == 0;
-  if (source == kNoDevice || (schedule_.resident && !rests_at_home)) return source;
+  const bool rests = directory_.is_backed(block) && directory_.written_back_by(block).sequence == 0;
+  if (source == kNoDevice || (schedule_.resident && !rests)) return source;
   const std::int64_t bytes = blocks_.bytes(id);
   double by_host = transfer_seconds(machine_.devices[at(device)].host_to_device, bytes);
   if (!can_be_loaded(block))
@@ -323,30 +325,25 @@ int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block)
 
 /// A value that only another device has, and that is to go by the host, is written back first.
 void PlanReader::Planner::send_home(BlockId id, std::int64_t block) {
-  int holder = kNoDevice;
-  holders_.for_each(block, [&](int d) {
-    if (slots(d).slot(slots(d).find(block)).dirty) holder = d;
-  });
+  const int holder = directory_.owner(block);
   require(holder != kNoDevice, ErrorKind::misuse, "plan",
           "block {} is read before anything wrote it", blocks_.name(id));
   const int number = slots(holder).find(block);
   store(holder, number);
-  slots(holder).release(number);  // it is clean now
+  slots(holder).release(number);  // it is backed now
 }
 
-/// The device is about to write the block: copies on other devices are stale from now on.
+/// The device is about to write the block: copies elsewhere are stale from now on.
 void PlanReader::Planner::take_ownership(int device, std::int64_t block) {
-  holders_.for_each(block, [&](int d) {
+  directory_.for_each(block, [&](int d) {
     if (d != device) let_go(d, slots(d).find(block));
   });
-  let_go_on_host(block);
-  home(block).valid = false;
+  directory_.set_owner(block, device);
 }
 
 /// Drops all copies of a block whose value is not needed any more.
 void PlanReader::Planner::discard(std::int64_t block) {
-  holders_.for_each(block, [&](int d) { let_go(d, slots(d).find(block)); });
-  let_go_on_host(block);
+  directory_.for_each(block, [&](int d) { let_go(d, slots(d).find(block)); });
 }
 
 /// Values that are only on a device when the tasks are done go home, unless they are temporary or
@@ -355,7 +352,7 @@ void PlanReader::Planner::flush() {
   for (int d = 0; d < schedule_.devices; ++d) {
     for (int s = 0; s < slots(d).count(); ++s) {
       const Slot& slot = slots(d).slot(s);
-      if (slot.block < 0 || !slot.dirty) continue;
+      if (slot.block < 0 || !directory_.owns(d, slot.block)) continue;
       const BlockFamily& family = blocks_.family(slot.id.family());
       if (family.origin == Origin::temporary || family.stays) continue;
       store(d, s, Value::last);
@@ -384,17 +381,18 @@ Residency PlanReader::Planner::residency() const {
       if (slot.block < 0 || schedule_.own_places) continue;
       const BlockFamily& family = blocks_.family(slot.id.family());
       const std::uint64_t identity = family.identity;
-      if (identity == 0 || (slot.dirty && !family.stays)) continue;
+      const bool owned = directory_.owns(static_cast<int>(d), slot.block);
+      if (identity == 0 || (owned && !family.stays)) continue;
       // A copy, from a peer, of what another device has and home has not: only that one is kept.
       // (What only host memory has when a plan ends is temporary.)
-      if (!slot.dirty && !home_[at(slot.block)].valid) continue;
+      if (!owned && !directory_.is_backed(slot.block)) continue;
       const BlockExtent x = blocks_.extent(slot.id);
       const SlotPlace& place = layout_.devices[d].slots[at(s)];
       node.blocks.push_back(
           {identity, slot.id.row(), slot.id.col(), x.rows, x.cols, blocks_.element(slot.id),
            place.offset,
            schedule_.resident ? slot_room(place.bytes) : layout_.class_bytes[at(place.size_class)],
-           slot.dirty});
+           owned});
     }
   }
   return left;

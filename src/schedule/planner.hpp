@@ -1,12 +1,12 @@
 #pragma once
 // The planner: makes the steps of a plan. See plan.hpp for the contract and the method.
 
-#include <bit>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "schedule/block_directory.hpp"
 #include "schedule/device_slots.hpp"
 #include "schedule/lookahead.hpp"
 #include "schedule/machine_model.hpp"
@@ -14,34 +14,6 @@
 #include "schedule/plan.hpp"
 
 namespace strata {
-
-/// The devices that have a block in a slot, for every block: a bit each.
-class HolderSets {
- public:
-  HolderSets(std::int64_t blocks, int devices)
-      : words_((static_cast<std::size_t>(devices) + 63) / 64),
-        bits_(static_cast<std::size_t>(blocks) * words_, 0) {}
-
-  void add(std::int64_t block, int device) { word(block, device) |= bit(device); }
-  void remove(std::int64_t block, int device) { word(block, device) &= ~bit(device); }
-  /// Calls visit(device) for each holder, in increasing order.
-  template <class F>
-  void for_each(std::int64_t block, F&& visit) const {
-    for (std::size_t w = 0; w < words_; ++w) {
-      std::uint64_t rest = bits_[static_cast<std::size_t>(block) * words_ + w];
-      for (; rest != 0; rest &= rest - 1) visit(static_cast<int>(64 * w) + std::countr_zero(rest));
-    }
-  }
-
- private:
-  static std::uint64_t bit(int device) { return std::uint64_t{1} << (device % 64); }
-  std::uint64_t& word(std::int64_t block, int device) {
-    return bits_[static_cast<std::size_t>(block) * words_ + static_cast<std::size_t>(device) / 64];
-  }
-
-  std::size_t words_;
-  std::vector<std::uint64_t> bits_;
-};
 
 class PlanReader::Planner {
  public:
@@ -53,15 +25,9 @@ class PlanReader::Planner {
   [[nodiscard]] Residency residency() const;
 
  private:
-  /// The copy of a block where it rests: in host memory, or in storage.
-  struct Home {
-    bool valid = false;
-    Wait store;  ///< the step that wrote it, if one of this plan did
-  };
   /// Whether a store is the last of a block's values.
   enum class Value : std::uint8_t { last, may_change };
 
-  Home& home(std::int64_t block) { return home_[at(block)]; }
   DeviceSlots& slots(int device) { return slots_[at(device)]; }
   [[nodiscard]] const DeviceLayout& device_of(int device) const {
     return layout_.devices[at(device)];
@@ -72,15 +38,15 @@ class PlanReader::Planner {
     return storage_ && blocks_.family(id.family()).in_storage;
   }
   [[nodiscard]] bool by_host(BlockId id) const { return layout_.host >= 0 && in_storage(id); }
-  [[nodiscard]] bool is_on_host(std::int64_t block) {
-    return layout_.host >= 0 && slots(layout_.host).find(block) >= 0;
+  [[nodiscard]] bool is_on_host(std::int64_t block) const {
+    return layout_.host >= 0 && directory_.has(block, layout_.host);
   }
-  /// Whether a load finds the latest value of a block: on host memory, or in its home.
-  [[nodiscard]] bool can_be_loaded(std::int64_t block) {
-    return home(block).valid || is_on_host(block);
+  /// Whether a load finds the latest value of a block: in a slot of host memory, or where it rests.
+  [[nodiscard]] bool can_be_loaded(std::int64_t block) const {
+    return directory_.is_backed(block) || is_on_host(block);
   }
 
-  void set_homes();
+  void set_backing_copies();
   void take_over_residents();
   void take_over_placed();
 
@@ -111,7 +77,6 @@ class PlanReader::Planner {
   void store_on_host(int device, int number, Value value);
   void write(int number, Value value) { store(layout_.host, number, value); }
   void note_next_use(std::int64_t block, std::int64_t position);
-  void let_go_on_host(std::int64_t block);
   void retain(int device, int number, bool retained);
   [[nodiscard]] bool is_retained(std::int64_t block) const;
   void flush_host();
@@ -161,14 +126,13 @@ class PlanReader::Planner {
   PlanOptions options_;
   Lookahead ahead_;
   KernelClock kernels_;
+  BlockDirectory directory_;
+  PlaceSets retainers_;  // devices that ask to retain a block, where host memory does it, too
   std::vector<DeviceSlots> slots_;       // by device
   std::vector<Stays> stays_;             // by device, of blocks with places of their own
   std::vector<double> clock_;            // by queue
   std::vector<std::uint64_t> sequence_;  // by queue: steps so far
   std::vector<std::uint64_t> known_;  // by queue and queue: what the first has already waited for
-  std::vector<Home> home_;            // by block
-  HolderSets holders_;
-  HolderSets retainers_;  // devices that ask to retain a block, where host memory does it, too
   std::vector<std::uint64_t> home_loads_;            // by block and loading queue: the last load
   std::vector<std::vector<std::uint64_t>> readers_;  // by device: by slot and queue of the device
   std::vector<std::vector<std::uint64_t>> peers_;    // by device: by slot and device

@@ -26,10 +26,11 @@ int PlanReader::Planner::victim_on_host(std::int32_t size_class) {
   int best = -1;
   for (int s = 0; s < host.count(); ++s) {
     const Slot& slot = host.slot(s);
-    if (slot.size_class != size_class || slot.block < 0 || slot.held || slot.dirty) continue;
+    if (slot.size_class != size_class || slot.block < 0 || slot.held) continue;
+    if (directory_.owns(layout_.host, slot.block)) continue;
     if (slot.idle > now || (best >= 0 && slot.next_use <= host.slot(best).next_use)) continue;
     bool on_device = slot.next_use == kNever;
-    holders_.for_each(slot.block, [&](int) { on_device = true; });
+    directory_.for_each(slot.block, [&](int place) { on_device |= place != layout_.host; });
     if (on_device) best = s;
   }
   return best >= 0 ? best : by_rule;
@@ -41,6 +42,7 @@ int PlanReader::Planner::place_on_host(BlockId id, std::int64_t block) {
   slots(layout_.host).place(number, id, block);
   slots(layout_.host).slot(number).next_use = next_use_[at(block)];
   slots(layout_.host).slot(number).retained = is_retained(block);
+  directory_.add(block, layout_.host);
   note_waste(layout_.host, number, blocks_.bytes(id), 1);
   return number;
 }
@@ -94,8 +96,7 @@ void PlanReader::Planner::store_on_host(int device, int number, Value value) {
   slot.idle = std::max(slot.idle, there.ready);
   reader(device, number, queue) = step.sequence;
   wrote(layout_.host, to, step);
-  slot.dirty = false;
-  there.dirty = true;
+  directory_.set_owner(slot.block, layout_.host);
   totals_.traffic.device_to_host_bytes += step.bytes;
   ++totals_.stores;
   if (value == Value::last && blocks_.family(slot.id.family()).origin != Origin::temporary)
@@ -126,18 +127,13 @@ bool PlanReader::Planner::is_retained(std::int64_t block) const {
   return retained;
 }
 
-/// The copy of a block in host memory has no value any more, or is not needed.
-void PlanReader::Planner::let_go_on_host(std::int64_t block) {
-  if (is_on_host(block)) let_go(layout_.host, slots(layout_.host).find(block));
-}
-
 /// Values that only host memory has when the tasks are done go to storage, unless they are
 /// temporary.
 void PlanReader::Planner::flush_host() {
   if (layout_.host < 0) return;
   for (int s = 0; s < slots(layout_.host).count(); ++s) {
     const Slot& slot = slots(layout_.host).slot(s);
-    if (slot.block < 0 || !slot.dirty) continue;
+    if (slot.block < 0 || !directory_.owns(layout_.host, slot.block)) continue;
     if (blocks_.family(slot.id.family()).origin != Origin::temporary) write(s, Value::last);
   }
 }

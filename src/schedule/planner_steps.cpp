@@ -56,7 +56,7 @@ void PlanReader::Planner::load(int device, BlockId id, int number) {
   Slot& slot = slots(device).slot(number);
   Step& step = begin_copy(reads ? StepKind::read : StepKind::load, queue, id, number);
   wait_for_uses(step, device, number);
-  add_wait(step, home(block).store);
+  add_wait(step, directory_.written_back_by(block));
   finish_step(step);
   const LinkRate& link = reads ? storage_->read : machine_.devices[at(device)].host_to_device;
   slot.ready = slot.idle = advance(queue, slot.idle, transfer_seconds(link, step.bytes));
@@ -94,7 +94,7 @@ void PlanReader::Planner::store(int device, int number, Value value) {
   Step& step = begin_copy(writes ? StepKind::write : StepKind::store, queue, slot.id, number);
   step.last = writes && value == Value::last;
   add_wait(step, slot.writer);
-  add_wait(step, home(block).store);
+  add_wait(step, directory_.written_back_by(block));
   for (std::size_t i = 0; i < loading_queues();
        ++i) {  // no load may still read what is overwritten
     const int loader = options_.copies_in_stream ? static_cast<int>(i) : layout_.devices[i].copy_in;
@@ -104,9 +104,7 @@ void PlanReader::Planner::store(int device, int number, Value value) {
   const LinkRate& link = writes ? storage_->write : machine_.devices[at(device)].device_to_host;
   slot.idle = std::max(slot.idle, advance(queue, slot.ready, transfer_seconds(link, step.bytes)));
   reader(device, number, queue) = step.sequence;
-  slot.dirty = false;
-  home(block).valid = true;
-  home(block).store = {step.queue, step.sequence};
+  directory_.write_back(block, {step.queue, step.sequence});
   (writes ? totals_.traffic.storage_write_bytes : totals_.traffic.device_to_host_bytes) +=
       step.bytes;
   ++(writes ? totals_.writes : totals_.stores);
@@ -183,8 +181,6 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
   wait_for_operands(step, entry, number_);
   finish_step(step);
   note_uses(step, entry, number_, end);
-  for (std::size_t i = 0; i < entry.uses.size(); ++i)
-    if (writes(entry.uses[i].access)) slots(device).slot(number_[i]).dirty = true;
   totals_.flops += task.operation->flops_per_work * step.work;
   ++totals_.tasks;
 }
@@ -239,9 +235,6 @@ void PlanReader::Planner::compute_shared(const Lookahead::Entry& entry,
     }
     before = std::move(now);
   }
-  for (int rank = 0; rank < count; ++rank)
-    for (const std::size_t i : written)
-      slots(task.device + rank).slot(numbers[at(rank)][entry.use_of[i]]).dirty = rank == 0;
   totals_.flops += task.operation->flops_per_work * work;
   ++totals_.tasks;
 }

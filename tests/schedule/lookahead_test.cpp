@@ -169,14 +169,17 @@ class SlotsTest : public ::testing::Test {
     for (int s = 0; s < 5; ++s) layout.devices[0].slots.push_back({256 * s, 0});
   }
   /// Puts block `b` into a free slot.
-  static int put(DeviceSlots& slots, std::int64_t b, std::int64_t next_use, std::int64_t last_use,
-                 bool dirty = false) {
+  int put(DeviceSlots& slots, std::int64_t b, std::int64_t next_use, std::int64_t last_use,
+          bool owned = false) {
     const int number = slots.take_free(0);
     slots.place(number, BlockId(0, b, 0), b);
     Slot& slot = slots.slot(number);
     slot.next_use = next_use;
     slot.last_use = last_use;
-    slot.dirty = dirty;
+    if (owned)
+      directory.set_owner(b, 0);
+    else
+      directory.set_backed(b, true);
     slots.release(number);
     return number;
   }
@@ -192,13 +195,14 @@ class SlotsTest : public ::testing::Test {
 
   BlockTable blocks;
   PlanLayout layout;
+  BlockDirectory directory{8, 1};
 };
 
 using BlockOrder = std::vector<std::int64_t>;
 
 TEST_F(SlotsTest, CleanBlocksLeaveBeforeTheRetainedOneBeforeDirtyOnes) {
   for (const Eviction eviction : {Eviction::furthest_next_use, Eviction::least_recently_used}) {
-    DeviceSlots slots(layout, 0, blocks.count(), eviction);
+    DeviceSlots slots(layout, 0, directory, blocks.count(), eviction);
     put(slots, 0, kNever, 0, true);
     put(slots, 1, kNever, 1);
     put(slots, 2, 3, 2);
@@ -208,8 +212,8 @@ TEST_F(SlotsTest, CleanBlocksLeaveBeforeTheRetainedOneBeforeDirtyOnes) {
 }
 
 TEST_F(SlotsTest, WithinAClassTheRuleDecidesAndTiesGoToTheOldest) {
-  DeviceSlots furthest(layout, 0, blocks.count(), Eviction::furthest_next_use);
-  DeviceSlots oldest(layout, 0, blocks.count(), Eviction::least_recently_used);
+  DeviceSlots furthest(layout, 0, directory, blocks.count(), Eviction::furthest_next_use);
+  DeviceSlots oldest(layout, 0, directory, blocks.count(), Eviction::least_recently_used);
   for (DeviceSlots* slots : {&furthest, &oldest}) {
     put(*slots, 0, 50, 9);
     put(*slots, 1, kNever, 8);
@@ -222,7 +226,7 @@ TEST_F(SlotsTest, WithinAClassTheRuleDecidesAndTiesGoToTheOldest) {
 }
 
 TEST_F(SlotsTest, AHeldBlockIsNeverAVictimEvenIfItsUseChanges) {
-  DeviceSlots slots(layout, 0, blocks.count(), Eviction::furthest_next_use);
+  DeviceSlots slots(layout, 0, directory, blocks.count(), Eviction::furthest_next_use);
   const int held = put(slots, 0, kNever, 0);
   put(slots, 1, 5, 1);
   slots.hold(held);
@@ -236,7 +240,7 @@ TEST_F(SlotsTest, AHeldBlockIsNeverAVictimEvenIfItsUseChanges) {
 }
 
 TEST_F(SlotsTest, ANewNextUseMovesABlockInTheRanking) {
-  DeviceSlots slots(layout, 0, blocks.count(), Eviction::furthest_next_use);
+  DeviceSlots slots(layout, 0, directory, blocks.count(), Eviction::furthest_next_use);
   put(slots, 0, kNever, 0);
   put(slots, 1, 70, 1);
   slots.set_next_use(0, 20);
@@ -245,7 +249,7 @@ TEST_F(SlotsTest, ANewNextUseMovesABlockInTheRanking) {
 }
 
 TEST_F(SlotsTest, GivesOutEverySlotOnceAndGetsItBackByDrop) {
-  DeviceSlots slots(layout, 0, blocks.count(), Eviction::furthest_next_use);
+  DeviceSlots slots(layout, 0, directory, blocks.count(), Eviction::furthest_next_use);
   std::vector<int> numbers;
   for (std::int64_t b = 0; b < 5; ++b) numbers.push_back(put(slots, b, kNever, b));
   EXPECT_EQ(numbers, (std::vector<int>{0, 1, 2, 3, 4}));
