@@ -1,6 +1,6 @@
 #include "bench/eigs_bench.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "bench/gmres_bench.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "bench/qr_bench.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

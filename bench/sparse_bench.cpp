@@ -1,6 +1,6 @@
 #include "bench/sparse_bench.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "bench/sparse_matrices.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 // Contract: T is double or float. V is dealt to the devices as qr_part_rows() has it; kernels work
 // on the first part. What was given can be put back.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "cli/app.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <sys/time.h>
 #include <unistd.h>

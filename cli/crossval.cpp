@@ -1,6 +1,6 @@
 // strata crossval: how well observations are predicted from others, with the covariance held.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"

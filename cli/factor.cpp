@@ -1,6 +1,6 @@
 // strata factor A -o DIR: by Cholesky of a sparse symmetric matrix, else by LU of a dense one.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <optional>

@@ -1,6 +1,6 @@
 // Which places a verb takes; messages name rows of the file as those of its reader do.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/check.hpp"
 #include "cli/geostat_data.hpp"

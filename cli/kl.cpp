@@ -1,6 +1,6 @@
 // strata kl: how far a covariance in several precisions is from itself in FP64.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"

@@ -1,6 +1,6 @@
 // strata loglik: the exact log-likelihood at given parameters.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

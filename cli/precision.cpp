@@ -1,6 +1,6 @@
 #include "cli/precision.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <numeric>

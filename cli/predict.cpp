@@ -1,6 +1,6 @@
 // strata predict: kriging at new places, from a table of any length.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include "cli/program.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 #include <cstdio>

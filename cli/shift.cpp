@@ -1,6 +1,6 @@
 // strata shift A: what would have to be added to the diagonal of a sparse symmetric matrix.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

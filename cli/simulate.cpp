@@ -1,7 +1,7 @@
 // strata simulate: Gaussian fields at given places, on a grid or at random places, and given
 // observations by a model.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 

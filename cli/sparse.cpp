@@ -1,6 +1,6 @@
 // strata analyze A, and strata plan sparse A: what a sparse Cholesky factorization will take.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

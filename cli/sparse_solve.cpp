@@ -1,6 +1,6 @@
 // strata solve A b -o x of a sparse A by its Cholesky factor, or with a factor that was saved.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 // strata bench sparse --batch: many matrices of one pattern, together and one by one.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/output_file.hpp"
 #include "bench/program/program.hpp"

@@ -1,6 +1,6 @@
 // strata bench covariance: elements a second, beside what the memory takes.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "bench/program/program.hpp"
 

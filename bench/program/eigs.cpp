@@ -1,6 +1,6 @@
 // strata bench eigs: CA-Lanczos beside Lanczos.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

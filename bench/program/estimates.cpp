@@ -1,6 +1,6 @@
 // strata bench estimates: maximum likelihood estimates beside those of FP64.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // strata bench gmres: CA-GMRES beside GMRES.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // strata bench cholesky --in-core: the matrix lies on the device; ours and the peer's rates.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

@@ -1,6 +1,6 @@
 // strata bench lu: rates of LU beside LAPACK's.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/check.hpp"
 #include "bench/lu_in_core.hpp"

@@ -1,6 +1,6 @@
 // strata bench potf2: every variant and blocking, and the tuning table that comes of them.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/check.hpp"
 #include "bench/program/program.hpp"

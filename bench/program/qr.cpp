@@ -1,7 +1,7 @@
 // strata bench qr: passes over a tall matrix and whole factorizations, beside one reading of it and
 // beside peers.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

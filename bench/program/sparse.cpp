@@ -1,6 +1,6 @@
 // strata bench sparse: sparse Cholesky factorization beside CHOLMOD and cuDSS.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
 #include "bench/program/sparse_methods.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 // Contract: `require` throws `Error` with a formatted one-line message when the condition does not
 // hold.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

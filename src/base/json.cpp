@@ -1,6 +1,6 @@
 #include "base/json.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <ostream>

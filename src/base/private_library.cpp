@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>

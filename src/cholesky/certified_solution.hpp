@@ -2,9 +2,10 @@
 // What certificates of dense solutions share, of positive definite and of general systems: what is
 // measured of a solution, bounds of its error, and columns that are solved nearer.
 //
-// Contract: T is what a system is factored in, W = WideOf<T> what its solutions and residuals are
-// in. With R and C scales of rows and columns, S = R·A·C; of a positive definite matrix both are
-// D = diag(A)^(−1/2). The bounds are those at the head of src/cholesky/solve.cpp.
+// Contract: W is double or std::complex<double>, what solutions and residuals are in; `precision`
+// is that of X as the caller has it. With R and C scales of rows and columns, S = R·A·C; of a
+// positive definite matrix both are D = diag(A)^(−1/2). The bounds are those at the head of
+// src/cholesky/solve.cpp.
 
 #include <algorithm>
 #include <cmath>
@@ -36,6 +37,11 @@ template <class T>
 inline constexpr double kRoundings = is_complex_v<T> ? 3 : 1;
 
 inline constexpr double kErrorUnknown = std::numeric_limits<double>::infinity();
+
+/// The distance from 1 to the next number of a precision, fp64 or fp32, or that of its parts.
+[[nodiscard]] constexpr double epsilon_of(Element precision) noexcept {
+  return element_of_parts(precision) == Element::fp32 ? 0x1p-23 : 0x1p-52;
+}
 
 template <class T, class A, class B>
 void check_solve_shapes(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x) {
@@ -73,18 +79,20 @@ template <class T>
   return x;
 }
 
-/// x as the caller will have it: 2^back·x in T may have fewer digits, or be no number.
-template <class T>
-void round_column_to_range(int back, std::int64_t n, WideOf<T>* x) {
-  using W = WideOf<T>;
-  if (back == 0 && std::is_same_v<T, W>) return;
-  for (std::int64_t i = 0; i < n; ++i)
-    x[i] = times_power(static_cast<W>(static_cast<T>(times_power(x[i], back))), -back);
+/// x as the caller will have it: 2^back·x in `precision` may have fewer digits, or be no number.
+template <class W>
+void round_column_to_range(Element precision, int back, std::int64_t n, W* x) {
+  const bool narrows = element_of_parts(precision) == Element::fp32;
+  if (back == 0 && !narrows) return;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const W there = times_power(x[i], back);
+    x[i] = times_power(narrows ? static_cast<W>(static_cast<NarrowOf<W>>(there)) : there, -back);
+  }
 }
-template <class T>
-void round_to_range(const std::vector<int>& back, MatrixView<WideOf<T>> x) {
+template <class W>
+void round_to_range(Element precision, const std::vector<int>& back, MatrixView<W> x) {
   for (std::int64_t j = 0; j < x.cols; ++j)
-    round_column_to_range<T>(back[at(j)], x.rows, x.column(j));
+    round_column_to_range(precision, back[at(j)], x.rows, x.column(j));
 }
 
 /// What is known of a solution, by column.
@@ -198,36 +206,37 @@ void add_loss(const Loss& loss, MatrixView<const W> x, const std::vector<double>
 }
 
 /// Columns of which too little is known, with residuals of twice the digits.
-template <class T>
+template <class W>
 class NearerSolution {
  public:
-  using W = WideOf<T>;
   using Block = DenseBlockOf<W>;
   /// M⁻¹·(b − A·x) for column j of B, its residual in double-double.
   using Correction = std::function<Block(std::int64_t j, MatrixView<const W> x)>;
 
   /// `contraction`: a bound of what corrections shrink by.
-  NearerSolution(Correction correction, const std::vector<double>& column_scale,
+  NearerSolution(Element precision, Correction correction, const std::vector<double>& column_scale,
                  const std::vector<int>& back, double contraction)
-      : correction_(std::move(correction)),
+      : precision_(precision),
+        correction_(std::move(correction)),
         scale_(column_scale),
         back_(back),
         contraction_(contraction) {}
 
+  [[nodiscard]] Element precision() const noexcept { return precision_; }
   /// Column j and its x; the bound of its error, which was `bound`. Counts the steps.
   double column(std::int64_t j, MatrixView<W> x, double bound, int& steps) const {
-    constexpr int kStepsMax = 20;
-    constexpr double kUlp = std::numeric_limits<RealOf<T>>::epsilon();
+    constexpr int kStepsMost = 20;
+    const double ulp = epsilon_of(precision_);
     Block d = correction_(j, x);
     double shrinks = contraction_;
     bound = std::min(bound, bound_of(d, x, shrinks));
-    while (bound > solution_error_wanted(element_of<T>) && std::isfinite(bound) &&
-           steps < kStepsMax) {
+    while (bound > solution_error_wanted(precision_) && std::isfinite(bound) &&
+           steps < kStepsMost) {
       Block next(x.rows, 1);
       for (std::int64_t i = 0; i < x.rows; ++i) next.column(0)[i] = x(i, 0) + d.column(0)[i];
-      round_column_to_range<T>(back_[at(j)], x.rows, next.column(0));
+      round_column_to_range(precision_, back_[at(j)], x.rows, next.column(0));
       Block left = correction_(j, std::as_const(next).view());
-      if (size_of(d) > 8 * kUlp * size_of(next))
+      if (size_of(d) > 8 * ulp * size_of(next))
         shrinks = std::max(shrinks, 2 * size_of(left) / size_of(d));
       const double nearer = bound_of(left, std::as_const(next).view(), shrinks);
       if (!(nearer < bound / 2)) break;
@@ -252,6 +261,7 @@ class NearerSolution {
     return std::isnan(forward) ? kErrorUnknown : forward;
   }
 
+  Element precision_;
   Correction correction_;
   const std::vector<double>& scale_;
   const std::vector<int>& back_;
@@ -260,14 +270,14 @@ class NearerSolution {
 
 /// Takes `nearer` where too little is known of a column; `bounds` become those of the new columns.
 /// Whether X changed.
-template <class T>
-bool solve_nearer(const NearerSolution<T>& nearer, const std::vector<double>& normwise,
-                  MatrixView<WideOf<T>> x, std::vector<double>& bounds, Certificate& c) {
+template <class W>
+bool solve_nearer(const NearerSolution<W>& nearer, const std::vector<double>& normwise,
+                  MatrixView<W> x, std::vector<double>& bounds, Certificate& c) {
   bool changed = false;
   for (std::int64_t j = 0; j < x.cols; ++j) {
     double& bound = bounds[at(j)];
-    if (bound <= solution_error_wanted(element_of<T>) || std::isnan(normwise[at(j)]) ||
-        numerically_singular(c.scaled_condition, element_of<T>))
+    if (bound <= solution_error_wanted(nearer.precision()) || std::isnan(normwise[at(j)]) ||
+        numerically_singular(c.scaled_condition, nearer.precision()))
       continue;
     int steps = 0;
     bound = nearer.column(j, x.block(0, j, x.rows, 1), bound, steps);

@@ -26,10 +26,8 @@
 namespace strata {
 namespace {
 
-/// ‖F‖_F at most, for rounding in T.
-template <class T>
-double scaled_factor_error(std::int64_t n) {
-  const double u = kRoundings<T> * double{std::numeric_limits<RealOf<T>>::epsilon()} / 2;
+/// ‖F‖_F at most, where a number rounds by u.
+double scaled_factor_error(std::int64_t n, double u) {
   const auto order = static_cast<double>(n);
   double squares = 0;
   for (std::int64_t m = 0; m < n; ++m) {
@@ -42,12 +40,13 @@ double scaled_factor_error(std::int64_t n) {
 
 }  // namespace
 
-template <class T, class A>
-double determinant_error(MatrixView<const A> near, double inverse_norm, double lost,
-                         double log_determinant, int exponent) {
+template <class A>
+double determinant_error(Element precision, MatrixView<const A> near, double inverse_norm,
+                         double lost, double log_determinant, int exponent) {
   if (near.rows == 0) return 0;
   const auto n = static_cast<double>(near.rows);
-  const double rho = inverse_norm * (scaled_factor_error<T>(near.rows) + std::sqrt(n) * lost);
+  const double u = kRoundings<A> * epsilon_of(precision) / 2;
+  const double rho = inverse_norm * (scaled_factor_error(near.rows, u) + std::sqrt(n) * lost);
   if (!(rho < 1)) return std::numeric_limits<double>::infinity();
   double logarithms = n * std::log(std::max(inverse_norm, 1.0));
   for (std::int64_t i = 0; i < near.rows; ++i)
@@ -75,23 +74,14 @@ LogDeterminant determinant_of(MatrixView<const T> a, const CholeskyOptions& opti
   return result;
 }
 
-using Complex64 = std::complex<float>;
-using Complex128 = std::complex<double>;
-
 }  // namespace
 
-template double determinant_error<double>(MatrixView<const double>, double, double, double, int);
-template double determinant_error<double>(MatrixView<const float>, double, double, double, int);
-template double determinant_error<float>(MatrixView<const double>, double, double, double, int);
-template double determinant_error<float>(MatrixView<const float>, double, double, double, int);
-template double determinant_error<Complex128>(MatrixView<const Complex128>, double, double, double,
-                                              int);
-template double determinant_error<Complex128>(MatrixView<const Complex64>, double, double, double,
-                                              int);
-template double determinant_error<Complex64>(MatrixView<const Complex128>, double, double, double,
-                                             int);
-template double determinant_error<Complex64>(MatrixView<const Complex64>, double, double, double,
-                                             int);
+template double determinant_error(Element, MatrixView<const double>, double, double, double, int);
+template double determinant_error(Element, MatrixView<const float>, double, double, double, int);
+template double determinant_error(Element, MatrixView<const std::complex<double>>, double, double,
+                                  double, int);
+template double determinant_error(Element, MatrixView<const std::complex<float>>, double, double,
+                                  double, int);
 
 LogDeterminant log_determinant(ConstArrayRef a, const CholeskyOptions& options,
                                GivenTriangles given) {

@@ -55,21 +55,22 @@ RunReport solve_scaled(CholeskyFactor& factor, MatrixView<T> b) {
   return factor.state().tiles.sweep(Sweep::both, b);
 }
 
-/// ‖S⁻¹‖∞ of S = D·A·D, D = diag(scale), by a factor of A; `solves` counts what it takes.
-template <class T>
+/// ‖S⁻¹‖∞ of S = D·A·D, D = diag(scale), by a factor of A, which is complex where W is; `solves`
+/// counts what it takes.
+template <class W>
 [[nodiscard]] double scaled_inverse_norm(CholeskyFactor& factor, const std::vector<double>& scale,
                                          RunReport& solves) {
   std::vector<double> root;
   for (const double d : scale) root.push_back(1 / d);
-  using W = WideOf<T>;
   return estimate_scaled_inverse_norm(root, [&](MatrixView<W> v) {
-    if constexpr (std::is_same_v<T, W>) {
+    if (element_of_parts(factor.precision()) == Element::fp64) {
       accumulate(solves, solve_scaled(factor, v));
     } else {
-      OwnedColumns<T> narrow{v.rows, v.cols};
-      copy_columns<W, T>(v, narrow.view());
+      using N = NarrowOf<W>;
+      OwnedColumns<N> narrow{v.rows, v.cols};
+      copy_columns<W, N>(v, narrow.view());
       accumulate(solves, solve_scaled(factor, narrow.view()));
-      copy_columns<T, W>(narrow.view(), v);
+      copy_columns<N, W>(narrow.view(), v);
     }
   });
 }

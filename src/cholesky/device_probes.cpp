@@ -79,7 +79,7 @@ ProbeSums DeviceProbes::step(std::span<const double> norms) {
               std::ssize(norms) == (basis_.empty() ? 0 : options_.probes),
           ErrorKind::misuse, "log_determinant", "{} norms of {} probes in step {}", norms.size(),
           options_.probes, basis_.size());
-  problem_.basis.push_back(new_identity());
+  problem_.basis.push_back(factor_.new_identity());
   auto schedule = std::make_shared<const Schedule>(lanczos_step(problem_));
   std::shared_ptr<const Schedule> narrower;
   if (problem_.products_at_once > 0) {

@@ -10,7 +10,7 @@
 
 #include "cholesky/lanczos_step.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

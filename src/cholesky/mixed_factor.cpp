@@ -1,6 +1,6 @@
 #include "cholesky/mixed_factor.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -100,20 +101,24 @@ Measured<WideOf<A>> measure(const System<A>& system, MatrixView<const WideOf<A>>
   return m;
 }
 
+/// A⁻¹·B as the factor has it.
+template <class W>
+using Inverse = std::function<DenseBlockOf<W>(MatrixView<const W> b)>;
+
 /// One step of refinement, kept where it is better. Returns the steps that were kept.
-template <class T, class A>
-int refine(const BlockSolverOf<T>& solve, const System<A>& system, MatrixView<WideOf<T>> x,
-           const std::vector<double>& scale, Measured<WideOf<T>>& now) {
-  using W = WideOf<T>;
-  DenseBlockOf<W> better = solved_in_range<T>(solve, std::as_const(now.r).view());
+template <class A>
+int refine(Element precision, const Inverse<WideOf<A>>& inverse, const System<A>& system,
+           MatrixView<WideOf<A>> x, const std::vector<double>& scale, Measured<WideOf<A>>& now) {
+  using W = WideOf<A>;
+  DenseBlockOf<W> better = inverse(std::as_const(now.r).view());
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < x.rows; ++i) better.column(j)[i] += x(i, j);
-  round_to_range<T>(system.back, better.view());
+  round_to_range(precision, system.back, better.view());
   Measured<W> next = measure(system, std::as_const(better).view(), scale);
-  constexpr double kEnough = 4.0 * std::numeric_limits<RealOf<T>>::epsilon();
+  const double enough = 4 * epsilon_of(precision);
   const double normwise = next.most_normwise();
-  const bool sooner = normwise < now.most_normwise() && normwise > kEnough;
-  const bool finer = normwise <= std::max(now.most_normwise(), kEnough) &&
+  const bool sooner = normwise < now.most_normwise() && normwise > enough;
+  const bool finer = normwise <= std::max(now.most_normwise(), enough) &&
                      next.most_componentwise() < now.most_componentwise();
   if (!sooner && !finer) return 0;
   copy_columns<W, W>(std::as_const(better).view(), x);
@@ -121,43 +126,39 @@ int refine(const BlockSolverOf<T>& solve, const System<A>& system, MatrixView<Wi
   return 1;
 }
 
-template <class T, class A>
-void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<T>> x,
-             SolveResult& result) {
-  using W = WideOf<T>;
+template <class A>
+void certify(CholeskyFactor& factor, const Inverse<WideOf<A>>& inverse, const System<A>& system,
+             MatrixView<WideOf<A>> x, SolveResult& result) {
+  using W = WideOf<A>;
   Certificate& c = result.certificate;
-  const BlockSolverOf<T> solve = [&](MatrixView<T> v) {
-    accumulate(result.solve, solve_scaled(factor, v));
-  };
   const std::vector<double> scale = unit_scale(system.a);
-  round_to_range<T>(system.back, x);
+  round_to_range(c.precision, system.back, x);
   Measured<W> m = measure<A>(system, x, scale);
   // A Cholesky solve is backward stable in the norm; what is left to gain is worth a step only
   // above a few ulps, row by row above what sums of n terms have.
-  const double ulp = std::numeric_limits<RealOf<T>>::epsilon();
+  const double ulp = epsilon_of(c.precision);
   if (m.most_normwise() > 4 * ulp ||
       m.most_componentwise() >
           std::sqrt(static_cast<double>(std::max<std::int64_t>(x.rows, 16))) * ulp)
-    c.refinement_steps = refine<T>(solve, system, x, scale, m);
-  const double inverse_norm = scaled_inverse_norm<T>(factor, scale, result.solve);
+    c.refinement_steps = refine<A>(c.precision, inverse, system, x, scale, m);
+  const double inverse_norm = scaled_inverse_norm<W>(factor, scale, result.solve);
   c.scaled_condition = x.rows == 0 ? 1 : m.condition_norm * inverse_norm;
   // The factor's S⁻¹ is that of a matrix nearby.
   const double asymmetry =
       system.given == GivenTriangles::both ? scaled_asymmetry(system.a, scale) : 0;
   result.log_determinant_error =
-      determinant_error<T>(system.a, inverse_norm, system.loss.scaled_norm + asymmetry,
-                           factor.info().log_determinant, factor.state().matrix.exponent);
-  const double nearby = 2 * c.scaled_condition * (kRoundings<T> * ulp + asymmetry);
+      determinant_error(c.precision, system.a, inverse_norm, system.loss.scaled_norm + asymmetry,
+                        factor.info().log_determinant, factor.state().matrix.exponent);
+  const double nearby = 2 * c.scaled_condition * (kRoundings<W> * ulp + asymmetry);
   const double inflated = nearby < 1 ? inverse_norm / (1 - nearby) : kErrorUnknown;
   std::vector<double> bounds = forward_bounds<W>(m, x, scale, scale, inflated);
   const auto correction = [&](std::int64_t j, MatrixView<const W> y) {
     DenseBlockOf<W> r(y.rows, 1);
     system.long_residual(system.b.block(0, j, y.rows, 1), y, r.view());
-    return solved_in_range<T>(solve, std::as_const(r).view());
+    return inverse(std::as_const(r).view());
   };
-  if (solve_nearer(NearerSolution<T>(correction, scale, system.back, nearby), m.normwise, x, bounds,
-                   c))
-    m = measure<A>(system, x, scale);
+  const NearerSolution<W> nearer(c.precision, correction, scale, system.back, nearby);
+  if (solve_nearer(nearer, m.normwise, x, bounds, c)) m = measure<A>(system, x, scale);
   if (worth_long_residuals(x.rows, x.cols)) {
     system.long_residual(system.b, x, m.r.view());
     m.hidden = 0;
@@ -169,16 +170,17 @@ void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<WideOf<
 }
 
 /// What is solved, in a range where that can be done, and the memory of what had to be copied.
-template <class T, class A>
+template <class A>
 struct Scaled {
-  using W = WideOf<T>;
+  using W = WideOf<A>;
 
   OwnedColumns<A> near_a;
   OwnedColumns<W> near_b;
   System<A> system;
 
   /// 2^(−exponent)·A is what is factored.
-  Scaled(MatrixView<const A> a, MatrixView<const W> b, int exponent, GivenTriangles given)
+  Scaled(Element precision, MatrixView<const A> a, MatrixView<const W> b, int exponent,
+         GivenTriangles given)
       : system{a, {}, std::vector<int>(at(b.cols), -exponent), {}, given} {
     if (exponent != 0) {
       near_a = divided(a, exponent, given);
@@ -189,7 +191,7 @@ struct Scaled {
     copy_columns<W, W>(b, near_b.view());
     system.b = near_b.view();
     for (std::int64_t j = 0; j < b.cols; ++j) {
-      const int of_column = exponent_of_column(b.rows, near_b.view().column(j), element_of<T>);
+      const int of_column = exponent_of_column(b.rows, near_b.view().column(j), precision);
       if (of_column == 0) continue;
       system.back[at(j)] += of_column;
       for (std::int64_t i = 0; i < b.rows; ++i)
@@ -202,17 +204,21 @@ struct Scaled {
 template <class T, class A>
 SolveResult solve_by(CholeskyFactor& factor, MatrixView<const A> a, MatrixView<const WideOf<A>> b,
                      MatrixView<T> x, GivenTriangles given, Clock::time_point start) {
+  using W = WideOf<A>;
   SolveResult result;
   result.factor = factor.report();
   Certificate& c = result.certificate;
   c.factor = factor.info();
   c.precision = element_of<T>;
   if (c.factor.ok) {
-    Scaled<T, A> scaled(a, b, factor.state().matrix.exponent, given);
+    Scaled<A> scaled(c.precision, a, b, factor.state().matrix.exponent, given);
     const System<A>& system = scaled.system;
-    DenseBlockOf<WideOf<T>> y = solved_in_range<T>(
-        [&](MatrixView<T> v) { accumulate(result.solve, solve_scaled(factor, v)); }, system.b);
-    certify<T>(factor, system, y.view(), result);
+    const Inverse<W> inverse = [&](MatrixView<const W> v) {
+      return solved_in_range<T>(
+          [&](MatrixView<T> of) { accumulate(result.solve, solve_scaled(factor, of)); }, v);
+    };
+    DenseBlockOf<W> y = inverse(system.b);
+    certify<A>(factor, inverse, system, y.view(), result);
     for (std::int64_t j = 0; j < b.cols; ++j)
       for (std::int64_t i = 0; i < b.rows; ++i)
         x(i, j) = static_cast<T>(times_power(y.column(j)[i], system.back[at(j)]));

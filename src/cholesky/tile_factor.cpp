@@ -106,8 +106,8 @@ TileFactor::TileFactor(CholeskyProblem problem, const CholeskyOptions& options,
 TileFactor::TileFactor(CholeskyProblem problem, const CholeskyOptions& options,
                        std::shared_ptr<DeviceSet> devices, const StoredMatrix& matrix)
     : options_(options), session_(std::move(devices), options.run), problem_(problem) {
-  problem_.factor_identity = new_identity();
-  problem_.points_identity = new_identity();
+  problem_.factor_identity = session_.new_identity();
+  problem_.points_identity = session_.new_identity();
   if (options.run.storage.used()) rest_in_storage(matrix);
   PlannedRun planned = plan_path(problem_, session_.machine(), options_);
   if (!problem_.formats.in_storage)

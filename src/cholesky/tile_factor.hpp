@@ -72,6 +72,8 @@ class TileFactor {
   TileFactor& operator=(TileFactor&&) = delete;  // would let go of memory that is being pinned
 
   [[nodiscard]] const CholeskyProblem& problem() const noexcept { return problem_; }
+  /// Session::new_identity().
+  [[nodiscard]] std::uint64_t new_identity() const noexcept { return session_.new_identity(); }
   [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
 

@@ -11,8 +11,8 @@ LanczosProblem TileFactor::lanczos_problem(std::int64_t vectors, int steps_max) 
   describe_factor(problem_, problem);
   problem.vectors = vectors;
   problem.products_at_once = solve_problem(vectors).products_at_once;
-  problem.column_points_identity = new_identity();
-  problem.work_identity = new_identity();
+  problem.column_points_identity = session_.new_identity();
+  problem.work_identity = session_.new_identity();
   return choose_lanczos_blocks(std::move(problem), steps_max, session_.machine());
 }
 

@@ -7,6 +7,8 @@
 
 #include "io/mtx.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>

@@ -26,7 +26,7 @@
 // the triangle is that of the Gram matrix's eigenvalues and -vectors (Stathopoulos, Wu 2002), those
 // that are rounding raised, so that H follows from it as from any other R.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "krylov/basis_runner.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -92,6 +92,12 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
   return read;
 }
 
+BasisIdentities identities_of(const Session& session) {
+  const auto next = [&] { return session.new_identity(); };
+  return {next(), next(), next(), next(), next(), next(), next(), next(),
+          next(), next(), next(), next(), next(), next(), next(), next()};
+}
+
 }  // namespace
 
 BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
@@ -104,10 +110,7 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
       options_(options),
       what_(what),
       session_(options_),
-      identities_{new_identity(), new_identity(), new_identity(), new_identity(),
-                  new_identity(), new_identity(), new_identity(), new_identity(),
-                  new_identity(), new_identity(), new_identity(), new_identity(),
-                  new_identity(), new_identity(), new_identity(), new_identity()},
+      identities_(identities_of(session_)),
       right_(std::move(right)),
       ghost_depth_(ghost_depth),
       format_(format) {

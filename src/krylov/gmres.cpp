@@ -11,7 +11,7 @@
 // and Dongarra (2015): its H has them. Columns of V behind the basis are x and b, so that a
 // residual is one more product.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <chrono>

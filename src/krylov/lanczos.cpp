@@ -1,7 +1,7 @@
 // Eigenpairs of sparse symmetric matrices: what is asked for is checked, thick_restart.hpp or
 // dense_eigs.hpp finds it, and what was found is certified with A on the host.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -8,6 +8,8 @@
 
 #include "krylov/orthogonalization.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <vector>

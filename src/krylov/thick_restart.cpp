@@ -23,7 +23,7 @@
 
 #include "krylov/thick_restart.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

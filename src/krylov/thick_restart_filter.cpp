@@ -15,7 +15,7 @@
 // that take as long. The degree is such that two cycles fit into that, and when it is used up the
 // filter is given up for good.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

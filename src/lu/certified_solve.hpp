@@ -24,7 +24,7 @@
 // leave beside v, and η is ‖S⁻¹‖∞ times the backward error of d as a solution of S·d = r. What is
 // still not known as well as of factors in fp64 is factored in fp64.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,10 +62,10 @@ void divide_rows(const std::vector<double>& scale, MatrixView<W> v) {
     for (std::int64_t i = 0; i < v.rows; ++i) v(i, j) /= scale[at(i)];
 }
 
-template <class T, class A>
+template <class A>
 class CertifiedSolution {
  public:
-  using W = WideOf<T>;
+  using W = WideOf<A>;
   using Block = DenseBlockOf<W>;
   using Measured = MeasuredColumns<W>;
 
@@ -73,19 +73,20 @@ class CertifiedSolution {
   using Inverse = std::function<Block(MatrixView<const W> b, bool adjoint)>;
 
   /// `precondition`: the same M⁻¹ for GMRES; null: M is as near to A as it gets.
-  CertifiedSolution(Inverse inverse, const ScaledSystem<T, A>& system, GeneralSolveResult& result,
+  CertifiedSolution(Inverse inverse, const ScaledSystem<A>& system, GeneralSolveResult& result,
                     Inverse precondition = nullptr)
       : system_(system),
         result_(result),
         inverse_(std::move(inverse)),
         precondition_(std::move(precondition)),
         weak_(precondition_ != nullptr),
+        ulp_(epsilon_of(system.precision())),
         x_(system.n(), system.b().cols) {}
 
   /// X, refined and certified, in units of the scaled system.
   const Block& solve() {
     x_ = solved(system_.b(), false);
-    round_to_range<T>(system_.back(), x_.view());
+    round_to_range(system_.precision(), system_.back(), x_.view());
     Measured now = measure(x_);
     refine(now);
     if (weak_ && needs_more(now)) refine_by_gmres(now);
@@ -118,8 +119,8 @@ class CertifiedSolution {
       return gmres_ ? solved_to_the_end(std::as_const(r).view())
                     : solved(std::as_const(r).view(), false);
     };
-    const NearerSolution<T> nearer(correction, system_.column_scale(), system_.back(),
-                                   contraction_);
+    const NearerSolution<W> nearer(system_.precision(), correction, system_.column_scale(),
+                                   system_.back(), contraction_);
     if (solve_nearer(nearer, now.normwise, x_.view(), bounds, c)) now = measure(x_);
     reached_ = !needs_more(now);
     add_rounding<W>(now, x, system_.row_scale(), system_.column_scale(), inflated_norm_, bounds);
@@ -127,7 +128,7 @@ class CertifiedSolution {
     measure_to_the_end(now);
     set_errors(now, system_.loss(), bounds, c);
     const double rows = static_cast<double>(std::max<std::int64_t>(system_.n(), 1));
-    result_.hpl_residual = c.backward_error / (kUlp / 2 * rows);
+    result_.hpl_residual = c.backward_error / (ulp_ / 2 * rows);
     return x_;
   }
 
@@ -138,22 +139,21 @@ class CertifiedSolution {
       return fmt::format("after {} iterations of GMRES more are not worth it",
                          result_.gmres_iterations);
     // Rows in which x is zero but for rounding have no small error of their own.
-    const double as_in_full = 4 * kUlp * rows_root() * std::max(1.0, c.scaled_condition);
+    const double as_in_full = 4 * ulp_ * rows_root() * std::max(1.0, c.scaled_condition);
     if (!reached_ && !(c.forward_error <= as_in_full))
       return fmt::format(
           "refinement ends at a backward error of {:.1e} in the norm, {:.1e} row by row",
           c.backward_error, c.componentwise_backward_error);
-    if (numerically_singular(c.scaled_condition, element_of<T>))
+    if (numerically_singular(c.scaled_condition, system_.precision()))
       return std::isfinite(c.scaled_condition)
                  ? fmt::format("the condition is about {:.1e}", c.scaled_condition)
                  : "the condition is not known";
-    if (!(c.forward_error <= solution_error_wanted(element_of<T>)))
+    if (!(c.forward_error <= solution_error_wanted(system_.precision())))
       return fmt::format("the forward error is known to {:.1e} alone", c.forward_error);
     return {};
   }
 
  private:
-  static constexpr double kUlp = std::numeric_limits<RealOf<T>>::epsilon();
   static constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
   static constexpr double kCorrection = 1e-6;  // what GMRES leaves of a residual
   static constexpr double kOfNorm = 0.01;  // the same of a vector by which ‖S⁻¹‖∞ is estimated
@@ -276,7 +276,7 @@ class CertifiedSolution {
 
   /// A few times what rounding in a residual is.
   [[nodiscard]] double backward_error_to_the_end() const {
-    return 8 * std::sqrt(static_cast<double>(std::max<std::int64_t>(system_.n(), 16))) * kUlp / 2;
+    return 8 * std::sqrt(static_cast<double>(std::max<std::int64_t>(system_.n(), 16))) * ulp_ / 2;
   }
 
   /// From where plain steps ended. Where a first correction is not found, no others are.
@@ -285,9 +285,9 @@ class CertifiedSolution {
     refine(now);
   }
 
-  /// Whether ‖I − M⁻¹·A‖ may be 1 for the rounding of A and T alone.
-  [[nodiscard]] static bool hopeless(double condition) {
-    return !(2 * condition * kRoundings<T> * kUlp < 1);
+  /// Whether ‖I − M⁻¹·A‖ may be 1 for rounding alone.
+  [[nodiscard]] bool hopeless(double condition) const {
+    return !(2 * condition * kRoundings<W> * ulp_ < 1);
   }
 
   /// det A = det(L·U)·det(I − E), where the eigenvalues of E = I − (L·U)⁻¹·A are at most η: the
@@ -300,12 +300,12 @@ class CertifiedSolution {
     if (gmres_ || !(contraction_ < 1) || !(lost < 1)) return kErrorUnknown;
     const double n = static_cast<double>(system_.n());
     // Solves with factors in fp32 round, too, and may hide what the factors are off.
-    const double hidden = weak_ ? 2 * result_.certificate.scaled_condition * kRoundings<T> *
+    const double hidden = weak_ ? 2 * result_.certificate.scaled_condition * kRoundings<W> *
                                       std::numeric_limits<float>::epsilon()
                                 : 0;
     const double of_factors = std::pow(std::max(contraction_, hidden), 1.0 / (1 + refined_));
     if (!(of_factors < 1)) return kErrorUnknown;
-    return -n * (std::log1p(-of_factors) + std::log1p(-lost)) + (kRoundings<T> * n + 4) * 0x1p-52 +
+    return -n * (std::log1p(-of_factors) + std::log1p(-lost)) + (kRoundings<W> * n + 4) * 0x1p-52 +
            0x1p-51 * std::abs(result_.info.determinant.log());
   }
 
@@ -313,14 +313,14 @@ class CertifiedSolution {
     return std::sqrt(static_cast<double>(std::max<std::int64_t>(system_.n(), 16)));
   }
 
-  [[nodiscard]] static bool is_near_in_norm(const Measured& m) {
+  [[nodiscard]] bool is_near_in_norm(const Measured& m) const {
     return std::none_of(m.normwise.begin(), m.normwise.end(),
-                        [](double error) { return error > 4 * kUlp; });
+                        [this](double error) { return error > 4 * ulp_; });
   }
 
   /// A NaN needs no more.
   [[nodiscard]] bool needs_more(const Measured& m, std::int64_t j) const {
-    return m.normwise[at(j)] > 4 * kUlp || m.componentwise[at(j)] > rows_root() * kUlp;
+    return m.normwise[at(j)] > 4 * ulp_ || m.componentwise[at(j)] > rows_root() * ulp_;
   }
 
   [[nodiscard]] bool needs_more(const Measured& m) const {
@@ -347,13 +347,13 @@ class CertifiedSolution {
       Block better = corrections(now);
       for (std::int64_t j = 0; j < x_.cols(); ++j)
         for (std::int64_t i = 0; i < x_.rows(); ++i) better.column(j)[i] += x_.column(j)[i];
-      round_to_range<T>(system_.back(), better.view());
+      round_to_range(system_.precision(), system_.back(), better.view());
       const Measured next = measure(better);
       bool kept = false;
       for (std::int64_t j = 0; j < x_.cols(); ++j) {
         const std::size_t k = at(j);
-        const bool sooner = next.normwise[k] < now.normwise[k] && now.normwise[k] > 4 * kUlp;
-        const bool finer = next.normwise[k] <= std::max(now.normwise[k], 4 * kUlp) &&
+        const bool sooner = next.normwise[k] < now.normwise[k] && now.normwise[k] > 4 * ulp_;
+        const bool finer = next.normwise[k] <= std::max(now.normwise[k], 4 * ulp_) &&
                            next.componentwise[k] < now.componentwise[k];
         if (!needs_more(now, j) || !(sooner || finer)) continue;
         goes_on = goes_on || next.normwise[k] < now.normwise[k] / 2 ||
@@ -396,7 +396,7 @@ class CertifiedSolution {
       const double known = most_left_ <= reduction ? 2 * kOfNorm : 1;
       inflated_norm_ = known < 1 ? inverse_norm / (1 - known) : kErrorUnknown;
       // The residual by which it is known has an error of its own.
-      const double rounding = kRoundings<T> * static_cast<double>(system_.n() + 2) * kUlp / 2;
+      const double rounding = kRoundings<W> * static_cast<double>(system_.n() + 2) * ulp_ / 2;
       contraction_ = 2 * inflated_norm_ * (backward_error_to_the_end() + rounding);
       return;
     }
@@ -425,7 +425,7 @@ class CertifiedSolution {
     };
     const auto [inverse_norm, left] = estimate_norms_one<W>(system_.n(), adjoint, plain);
     set_condition(inverse_norm);
-    contraction_ = 2 * std::max(left, result_.certificate.scaled_condition * kRoundings<T> * kUlp);
+    contraction_ = 2 * std::max(left, result_.certificate.scaled_condition * kRoundings<W> * ulp_);
     inflated_norm_ = contraction_ < 1 ? inverse_norm / (1 - contraction_) : kErrorUnknown;
   }
 
@@ -442,11 +442,12 @@ class CertifiedSolution {
     return solved(std::as_const(both).view(), adjoint);
   }
 
-  const ScaledSystem<T, A>& system_;
+  const ScaledSystem<A>& system_;
   GeneralSolveResult& result_;
   Inverse inverse_;
   Inverse precondition_;
   bool weak_;
+  double ulp_;          // of the precision of x
   bool gmres_ = false;  // solves are by GMRES
   Block x_;
   double inflated_norm_ = 0;  // ‖S⁻¹‖∞ at most; solves with the factors say what it is of M
@@ -469,9 +470,8 @@ inline void set_factor(const LuInfo& info, const RunReport& report, GeneralSolve
   factor.growth = info.growth;
 }
 
-template <class T, class A>
-void write_back(const DenseBlockOf<WideOf<T>>& y, const ScaledSystem<T, A>& system,
-                MatrixView<T> x) {
+template <class A, class T>
+void write_back(const DenseBlockOf<WideOf<A>>& y, const ScaledSystem<A>& system, MatrixView<T> x) {
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < x.rows; ++i)
       x(i, j) = static_cast<T>(times_power(y.column(j)[i], system.back()[at(j)]));

@@ -99,19 +99,19 @@ GeneralSolveResult solve_certified(AnyFactor& any, const SlabbedMatrix<W>& a, Ma
     require(a.n() == factor.n(), ErrorKind::misuse, "solve",
             "a matrix of order {} is not that of a factor of order {}", a.n(), factor.n());
     check_solve_shapes(MatrixView<const W>{nullptr, a.n(), a.n(), a.n()}, b, x);
-    const ScaledSystem<W, W> system(a, b);
+    const ScaledSystem<W> system(a, b, element_of<W>);
     GeneralSolveResult result;
     set_factor(factor.info(), factor.report(), result);
     const auto inverse = [&](MatrixView<const W> v, bool adjoint) {
       return factor.solve(v, adjoint, system.exponent(), result.solve);
     };
-    typename CertifiedSolution<W, W>::Inverse precondition;
+    typename CertifiedSolution<W>::Inverse precondition;
     if (is_narrow(factor))
       precondition = [&](MatrixView<const W> v, bool adjoint) {
         return factor.solve_wide(v, adjoint, system.exponent());
       };
-    CertifiedSolution<W, W> solution(inverse, system, result, precondition);
-    write_back<W, W>(solution.solve(), system, x);
+    CertifiedSolution<W> solution(inverse, system, result, precondition);
+    write_back(solution.solve(), system, x);
     if (is_narrow(factor)) result.fallback = solution.shortcoming();
     factor.note(result.certificate.scaled_condition, result.log_determinant_error);
     Certificate& c = result.certificate;
@@ -267,7 +267,7 @@ GeneralFactor factor_any(const SlabbedMatrix<W>& a, Element precision, const LuO
   require(parts == Element::fp64 || parts == Element::fp32, ErrorKind::misuse, "factor",
           "a factor cannot be in {}", to_string(precision));
   const DenseBlockOf<W> none(a.n(), 0);
-  const ScaledSystem<W, W> system(a, none.view());
+  const ScaledSystem<W> system(a, none.view(), element_of<W>);
   const auto make = [&]<class F>(std::in_place_type_t<F> type, Element element) {
     return GeneralFactor(std::make_unique<GeneralFactor::State>(
         GeneralFactor::State{AnyFactor(type, system, options), element,

@@ -42,8 +42,8 @@ LuPanels::LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t ma
     : options_(options),
       session_(devices_of(options, problem.precision), options.run),
       problem_(problem) {
-  problem_.factor_identity = new_identity();
-  problem_.pivots_identity = new_identity();
+  problem_.factor_identity = session_.new_identity();
+  problem_.pivots_identity = session_.new_identity();
   problem_.in_storage = options.run.storage.used();
   if (problem_.in_storage) {
     problem_.devices = static_cast<int>(session_.machine().devices.size());

@@ -61,8 +61,8 @@ DenseBlockOf<W> conjugated(MatrixView<const W> v) {
 }  // namespace
 
 template <class N, class W>
-template <class T, class A>
-ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<T, A>& system, const LuOptions& options)
+template <class A>
+ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options)
     : header_{.element = element_of<N>,
               .n = system.n(),
               .transposed = system.a().transposed(),
@@ -361,21 +361,14 @@ using Complex64 = std::complex<float>;
 using Complex128 = std::complex<double>;
 }  // namespace
 
-template ScaledFactor<double, double>::ScaledFactor(const ScaledSystem<double, double>&,
-                                                    const LuOptions&);
-template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<double, double>&,
-                                                   const LuOptions&);
-template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float, double>&,
-                                                   const LuOptions&);
-template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float, float>&,
-                                                   const LuOptions&);
-template ScaledFactor<Complex128, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex128, Complex128>&, const LuOptions&);
-template ScaledFactor<Complex64, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex128, Complex128>&, const LuOptions&);
-template ScaledFactor<Complex64, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex64, Complex128>&, const LuOptions&);
-template ScaledFactor<Complex64, Complex128>::ScaledFactor(
-    const ScaledSystem<Complex64, Complex64>&, const LuOptions&);
+template ScaledFactor<double, double>::ScaledFactor(const ScaledSystem<double>&, const LuOptions&);
+template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<double>&, const LuOptions&);
+template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float>&, const LuOptions&);
+template ScaledFactor<Complex128, Complex128>::ScaledFactor(const ScaledSystem<Complex128>&,
+                                                            const LuOptions&);
+template ScaledFactor<Complex64, Complex128>::ScaledFactor(const ScaledSystem<Complex128>&,
+                                                           const LuOptions&);
+template ScaledFactor<Complex64, Complex128>::ScaledFactor(const ScaledSystem<Complex64>&,
+                                                           const LuOptions&);
 
 }  // namespace strata

@@ -41,8 +41,8 @@ template <class N, class W>
 class ScaledFactor {
  public:
   /// Factors. `system` need not outlive it. A is W or the same of float.
-  template <class T, class A>
-  ScaledFactor(const ScaledSystem<T, A>& system, const LuOptions& options);
+  template <class A>
+  ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options);
   /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
   /// can be; the caller finishes the reader.
   ScaledFactor(SavedFactor header, ChecksumReader& reader, const RunOptions& options);

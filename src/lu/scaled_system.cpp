@@ -36,18 +36,18 @@ bool far_apart(const std::vector<double>& scale) {
 
 }  // namespace
 
-template <class T, class A>
-ScaledSystem<T, A>::ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b)
-    : a_(std::move(a)), b_(b.rows, b.cols) {
+template <class A>
+ScaledSystem<A>::ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b, Element precision)
+    : a_(std::move(a)), b_(b.rows, b.cols), precision_(precision) {
   scale_columns_and_rows();
   const SlabbedMatrix<A> given = a_;
-  exponent_ = exponent_out_of_range(largest_, element_of<T>);
+  exponent_ = exponent_out_of_range(largest_, precision_);
   if (exponent_ != 0) {
     divide(exponent_);
     scale_columns_and_rows();
   }
   for (std::int64_t j = 0; j < b.cols; ++j) {
-    const int of_column = exponent_of_column(b.rows, b.column(j), element_of<T>);
+    const int of_column = exponent_of_column(b.rows, b.column(j), precision_);
     back_.push_back(of_column - exponent_);
     for (std::int64_t i = 0; i < b.rows; ++i) b_.column(j)[i] = times_power(b(i, j), -of_column);
   }
@@ -56,8 +56,8 @@ ScaledSystem<T, A>::ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b)
   if (exponent_ != 0) measure_loss(given);
 }
 
-template <class T, class A>
-void ScaledSystem<T, A>::divide(int exponent) {
+template <class A>
+void ScaledSystem<A>::divide(int exponent) {
   const auto element = [exponent](A x) { return times_power(x, -exponent); };
   if (!a_.in_memory()) {
     a_ = a_.mapped(element);
@@ -75,8 +75,8 @@ void ScaledSystem<T, A>::divide(int exponent) {
 /// Columns by their largest elements, then rows by their sums; beside it the largest of all. Where
 /// the transpose is stored, a column is known after the last slab alone, and rows take another
 /// pass.
-template <class T, class A>
-void ScaledSystem<T, A>::scale_columns_and_rows() {
+template <class A>
+void ScaledSystem<A>::scale_columns_and_rows() {
   const std::int64_t n = a_.n();
   std::vector<double> sums(at(n));
   std::vector<double> scaled_sums(at(n));
@@ -120,8 +120,8 @@ void ScaledSystem<T, A>::scale_columns_and_rows() {
 }
 
 /// Alternates between sums of rows and of columns, each made about 1, until they stay.
-template <class T, class A>
-typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first) const {
+template <class A>
+typename ScaledSystem<A>::Scales ScaledSystem<A>::balanced(bool rows_first) const {
   constexpr int kPasses = 12;
   const std::int64_t n = a_.n();
   Scales s{std::vector<int>(at(n)), std::vector<int>(at(n)), std::vector<double>(at(n)),
@@ -162,8 +162,8 @@ typename ScaledSystem<T, A>::Scales ScaledSystem<T, A>::balanced(bool rows_first
 
 /// By how much what rounding does to A·x = b may exceed x for the scales alone, as an exponent:
 /// the largest C_j times the largest R_i·|b_i|, over all columns of b.
-template <class T, class A>
-double ScaledSystem<T, A>::excess(const Scales& s) const {
+template <class A>
+double ScaledSystem<A>::excess(const Scales& s) const {
   // Out of the range, zeros, or not yet balanced: an overflow would hide its row from the bound.
   const auto lost = [](double sum) { return !(sum >= 0x1p-30 && sum <= 0x1p30); };
   if (std::any_of(s.of_row.begin(), s.of_row.end(), lost) ||
@@ -189,8 +189,8 @@ double ScaledSystem<T, A>::excess(const Scales& s) const {
 /// elimination", J. Inst. Math. Appl. 10, 1972). Where the matrix falls apart, as a permutation
 /// does, that is alike, and the units of its parts are those of rows or of columns: b says of
 /// which.
-template <class T, class A>
-void ScaledSystem<T, A>::balance_where_far_apart() {
+template <class A>
+void ScaledSystem<A>::balance_where_far_apart() {
   if (!far_apart(row_scale_) && !far_apart(column_scale_)) return;
   const Scales of_columns = balanced(false);
   const Scales of_rows = balanced(true);
@@ -207,8 +207,8 @@ void ScaledSystem<T, A>::balance_where_far_apart() {
     row_scale_[at(i)] = std::scalbn(1 / s.of_row[at(i)], s.row[at(i)]);
 }
 
-template <class T, class A>
-void ScaledSystem<T, A>::measure_loss(const SlabbedMatrix<A>& given) {
+template <class A>
+void ScaledSystem<A>::measure_loss(const SlabbedMatrix<A>& given) {
   std::vector<double> sums(at(given.n()));
   given.for_elements([&](std::int64_t i, std::int64_t j, A element) {
     const auto value = static_cast<W>(element);
@@ -221,25 +221,9 @@ void ScaledSystem<T, A>::measure_loss(const SlabbedMatrix<A>& given) {
   loss_.scaled_norm = strata::norm_inf(given.n(), sums.data());
 }
 
-template <class T, class A>
-MatrixView<const T> ScaledSystem<T, A>::factored() {
-  const MatrixView<const A> whole = a_.whole();
-  if constexpr (std::is_same_v<T, A>) {
-    return whole;
-  } else {
-    narrow_.resize(at(whole.rows * whole.cols));
-    for (std::int64_t j = 0; j < whole.cols; ++j)
-      std::transform(whole.column(j), whole.column(j) + whole.rows, narrow_.data() + j * whole.rows,
-                     [](A value) { return static_cast<T>(value); });
-    return {narrow_.data(), whole.rows, whole.cols, std::max<std::int64_t>(whole.rows, 1)};
-  }
-}
-
-template class ScaledSystem<double, double>;
-template class ScaledSystem<float, float>;
-template class ScaledSystem<float, double>;
-template class ScaledSystem<std::complex<double>, std::complex<double>>;
-template class ScaledSystem<std::complex<float>, std::complex<float>>;
-template class ScaledSystem<std::complex<float>, std::complex<double>>;
+template class ScaledSystem<double>;
+template class ScaledSystem<float>;
+template class ScaledSystem<std::complex<double>>;
+template class ScaledSystem<std::complex<float>>;
 
 }  // namespace strata

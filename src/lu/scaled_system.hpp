@@ -2,15 +2,15 @@
 // A general system A·X = B in the middle of the range of numbers, with the scales of its rows and
 // columns.
 //
-// Contract: T is what the system is factored in, A what it is given in; B is in fp64, or in
-// complex128 where A is complex. A whose largest element is near an end of the range of T is
-// divided by a power of two, a column of B likewise. What divided elements lose as subnormal
-// numbers is known (Loss). With C_j a power of two near 1 / max_i |a_ij| and R_i = 1 / Σ_j
-// |a_ij|·C_j the matrix S = R·A·C has ‖S‖∞ = 1: its condition is what is left when scaling has done
-// what it can (van der Sluis, "Condition numbers and equilibration of matrices", Numer. Math. 14,
-// 1969). Where rows or columns are so far apart from 1, C and R balance the sums of both (Sinkhorn,
-// Knopp, "Concerning nonnegative matrices and doubly stochastic matrices", Pacific J. Math. 21,
-// 1967): any units of rows and columns then give the same S.
+// Contract: A is what the matrix is given in; B is in fp64, or in complex128 where A is complex. A
+// whose largest element is near an end of the range of what it is factored in is divided by a power
+// of two, a column of B likewise. What divided elements lose as subnormal numbers is known (Loss).
+// With C_j a power of two near 1 / max_i |a_ij| and R_i = 1 / Σ_j |a_ij|·C_j the matrix S = R·A·C
+// has ‖S‖∞ = 1: its condition is what is left when scaling has done what it can (van der Sluis,
+// "Condition numbers and equilibration of matrices", Numer. Math. 14, 1969). Where rows or columns
+// are so far apart from 1, C and R balance the sums of both (Sinkhorn, Knopp, "Concerning
+// nonnegative matrices and doubly stochastic matrices", Pacific J. Math. 21, 1967): any units of
+// rows and columns then give the same S.
 
 #include <vector>
 
@@ -20,17 +20,18 @@
 
 namespace strata {
 
-template <class T, class A>
+template <class A>
 class ScaledSystem {
  public:
   using W = WideOf<A>;
 
-  /// What it is of outlives the system.
-  ScaledSystem(MatrixView<const A> a, MatrixView<const W> b)
-      : ScaledSystem(SlabbedMatrix<A>(a), b) {}
-  ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b);
+  /// `precision`: of the factors, that of A or a narrower one. What the system is of outlives it.
+  ScaledSystem(MatrixView<const A> a, MatrixView<const W> b, Element precision)
+      : ScaledSystem(SlabbedMatrix<A>(a), b, precision) {}
+  ScaledSystem(SlabbedMatrix<A> a, MatrixView<const W> b, Element precision);
 
   [[nodiscard]] std::int64_t n() const noexcept { return a_.n(); }
+  [[nodiscard]] Element precision() const noexcept { return precision_; }
   [[nodiscard]] const SlabbedMatrix<A>& a() const noexcept { return a_; }
   [[nodiscard]] MatrixView<const W> b() const noexcept { return b_.view(); }
   [[nodiscard]] double largest() const noexcept { return largest_; }
@@ -45,8 +46,6 @@ class ScaledSystem {
   /// largest unit, and no longer that of the least growth.
   [[nodiscard]] bool rows_are_apart() const noexcept { return rows_are_apart_; }
   [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
-  /// What is factored, of a matrix in memory.
-  [[nodiscard]] MatrixView<const T> factored();
 
  private:
   struct Scales {
@@ -65,8 +64,8 @@ class ScaledSystem {
 
   SlabbedMatrix<A> a_;
   DenseBlockOf<W> b_;
+  Element precision_;
   std::vector<A> divided_;  // A, where it was
-  std::vector<T> narrow_;
   double largest_ = 0;
   double norm_ = 0;
   int exponent_ = 0;

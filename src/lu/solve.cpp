@@ -19,7 +19,7 @@ namespace {
 
 /// By factors in T of R·A·C, scales rounded to powers of two.
 template <class T, class A>
-GeneralSolveResult solve_equilibrated(const ScaledSystem<T, A>& system, MatrixView<T> x,
+GeneralSolveResult solve_equilibrated(const ScaledSystem<A>& system, MatrixView<T> x,
                                       const LuOptions& options) {
   using W = WideOf<T>;
   GeneralSolveResult result;
@@ -30,19 +30,22 @@ GeneralSolveResult solve_equilibrated(const ScaledSystem<T, A>& system, MatrixVi
   const auto inverse = [&](MatrixView<const W> b, bool adjoint) {
     return factor.solve(b, adjoint, system.exponent(), result.solve);
   };
-  CertifiedSolution<T, A> solution(inverse, system, result);
-  write_back<T, A>(solution.solve(), system, x);
+  CertifiedSolution<A> solution(inverse, system, result);
+  write_back(solution.solve(), system, x);
   return result;
 }
 
 /// By factors in T.
 template <class T, class A>
-GeneralSolveResult solve_scaled(ScaledSystem<T, A>& system, MatrixView<T> x,
+GeneralSolveResult solve_scaled(const ScaledSystem<A>& system, MatrixView<T> x,
                                 const LuOptions& options) {
   if (system.rows_are_apart()) return solve_equilibrated(system, x, options);
   using W = WideOf<T>;
   GeneralSolveResult result;
-  LuFactor factor = lu(system.factored(), options);
+  const MatrixView<const A> whole = system.a().whole();
+  OwnedColumns<T> narrow{std::is_same_v<T, A> ? 0 : whole.rows, whole.cols};
+  if (!std::is_same_v<T, A>) copy_columns<A, T>(whole, narrow.view());
+  LuFactor factor = std::is_same_v<T, A> ? lu(whole, options) : lu(narrow.view(), options);
   LuInfo info = factor.info();
   if (info.determinant.sign != 0)
     info.determinant.exponent += static_cast<std::int64_t>(system.exponent()) * system.n();
@@ -56,14 +59,14 @@ GeneralSolveResult solve_scaled(ScaledSystem<T, A>& system, MatrixView<T> x,
         },
         b);
   };
-  CertifiedSolution<T, A> solution(inverse, system, result);
-  write_back<T, A>(solution.solve(), system, x);
+  CertifiedSolution<A> solution(inverse, system, result);
+  write_back(solution.solve(), system, x);
   return result;
 }
 
 /// By factors in fp32, if that is as good; else `fallback` says why it is not, and x is as it was.
 template <class T>
-GeneralSolveResult solve_narrow(const ScaledSystem<T, T>& system, MatrixView<T> x,
+GeneralSolveResult solve_narrow(const ScaledSystem<T>& system, MatrixView<T> x,
                                 const LuOptions& options) {
   GeneralSolveResult result;
   using N = NarrowOf<T>;
@@ -81,10 +84,10 @@ GeneralSolveResult solve_narrow(const ScaledSystem<T, T>& system, MatrixView<T> 
   const auto precondition = [&](MatrixView<const T> b, bool adjoint) {
     return factor.solve_wide(b, adjoint, system.exponent());
   };
-  CertifiedSolution<T, T> solution(inverse, system, result, precondition);
+  CertifiedSolution<T> solution(inverse, system, result, precondition);
   const DenseBlockOf<T>& y = solution.solve();
   result.fallback = solution.shortcoming();
-  if (result.fallback.empty()) write_back<T, T>(y, system, x);
+  if (result.fallback.empty()) write_back(y, system, x);
   return result;
 }
 
@@ -97,7 +100,7 @@ GeneralSolveResult solve_system(MatrixView<const A> a, MatrixView<const WideOf<A
   require(!options.run.storage.used(), ErrorKind::misuse, "solve",
           "a factor in storage is made by factor_general()");
   check_solve_shapes(a, b, x);
-  ScaledSystem<T, A> system(a, b);
+  const ScaledSystem<A> system(a, b, element_of<T>);
   GeneralSolveResult result;
   if constexpr (std::is_same_v<T, A> && std::is_same_v<T, WideOf<T>>) {
     if (narrow) result = solve_narrow(system, x, options);

@@ -98,7 +98,7 @@ std::string refusal_of(const Certificate& c, double growth, std::int64_t n) {
 
 /// What is known of X without its condition.
 template <class W>
-void measure(const ScaledSystem<W, W>& system, MatrixView<const W> x, Certificate& c) {
+void measure(const ScaledSystem<W>& system, MatrixView<const W> x, Certificate& c) {
   const std::int64_t n = system.n();
   MeasuredColumns<W> m(n, x.cols);
   DenseBlock sizes(n, x.cols);
@@ -122,12 +122,12 @@ void measure(const ScaledSystem<W, W>& system, MatrixView<const W> x, Certificat
 
 /// From L⁻¹·P·B, which was carried along.
 template <class W>
-void finish(const ScaledSystem<W, W>& system, StripeFactor<W>& factor, DenseBlockOf<W> carried,
+void finish(const ScaledSystem<W>& system, StripeFactor<W>& factor, DenseBlockOf<W> carried,
             bool refines, MatrixView<W> x, StripeSolveResult& result) {
   accumulate(result.solve, factor.solve(carried.view(), StripeSweeps::backward));
   if (!refines) {
     measure<W>(system, std::as_const(carried).view(), result.certificate);
-    return write_back<W, W>(carried, system, x);
+    return write_back(carried, system, x);
   }
   bool is_first = true;
   const auto inverse = [&](MatrixView<const W> v, bool adjoint) {
@@ -136,10 +136,10 @@ void finish(const ScaledSystem<W, W>& system, StripeFactor<W>& factor, DenseBloc
     return solved_in_range<W>(
         [&](MatrixView<W> r) { accumulate(result.solve, factor.solve(r, sweeps)); }, v);
   };
-  CertifiedSolution<W, W> solution(inverse, system, result, inverse);
+  CertifiedSolution<W> solution(inverse, system, result, inverse);
   const DenseBlockOf<W>& y = solution.solve();
   result.refusal = refusal_of(result.certificate, result.info.growth, system.n());
-  if (result.refusal.empty()) write_back<W, W>(y, system, x);
+  if (result.refusal.empty()) write_back(y, system, x);
 }
 
 template <class W>
@@ -148,7 +148,7 @@ StripeSolveResult solve_stripes(const SlabbedMatrix<W>& a, MatrixView<const W> b
   const auto start = std::chrono::steady_clock::now();
   check_solve_shapes(MatrixView<const W>{nullptr, a.n(), a.n(), std::max<std::int64_t>(a.n(), 1)},
                      b, x);
-  const ScaledSystem<W, W> system(a, b);
+  const ScaledSystem<W> system(a, b, element_of<W>);
   StripeFactor<W> factor(a.n(), b.cols, stripes);
   StripeSolveResult result;
   DenseBlockOf<W> carried(b.rows, b.cols);

@@ -43,7 +43,7 @@ std::vector<StripeStep> stripe_steps(const StripeProblem& problem, std::int64_t 
 }
 
 BlockId block_of(std::int64_t i, std::int64_t k) { return {kStripeFamily, i, k}; }
-BlockId pivots_of(std::int64_t i) { return {kStripePivotsFamily, 0, i}; }
+BlockId pivots_of_stripe(std::int64_t i) { return {kStripePivotsFamily, 0, i}; }
 BlockId status_of(std::int64_t i, std::int64_t k) { return {kStripeStatusFamily, i, k}; }
 BlockId right_of(std::int64_t i, std::int64_t c) { return {kStripeRightFamily, i, c}; }
 
@@ -77,7 +77,7 @@ class StripeEmitter {
     tasks_
         .add(stripe_factor, device_of(i),
              {{block_of(i, i), last},
-              {pivots_of(i), Hint::last_write},
+              {pivots_of_stripe(i), Hint::last_write},
               {status_of(i, i), Hint::last_write}},
              static_cast<std::uint32_t>(problem_.substripe))
         .urgent = true;  // everything waits for it
@@ -86,9 +86,9 @@ class StripeEmitter {
                  {{block_of(i, k), last},
                   {status_of(i, k), Hint::last_write},
                   block_of(i, i),
-                  pivots_of(i)});
+                  pivots_of_stripe(i)});
     for (std::int64_t c = 0; c < columns_; ++c)
-      tasks_.add(lu_update, device_of(i), {right_of(i, c), block_of(i, i), pivots_of(i)});
+      tasks_.add(lu_update, device_of(i), {right_of(i, c), block_of(i, i), pivots_of_stripe(i)});
   }
 
  private:
@@ -154,7 +154,7 @@ void add_sweep_step(std::int64_t i, std::int64_t stripes, bool forward, bool adj
   const auto own = [&] {
     for (std::int64_t c = 0; c < columns; ++c) {
       if (lower)
-        tasks.add(lu_update, on(c), {right_of(i, c), block_of(i, i), pivots_of(i)},
+        tasks.add(lu_update, on(c), {right_of(i, c), block_of(i, i), pivots_of_stripe(i)},
                   adjoint ? kAdjointFactor : 0);
       else
         tasks.add(lu_back, on(c), {right_of(i, c), block_of(i, i)}, adjoint ? kAdjointFactor : 0);

@@ -85,8 +85,8 @@ PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const QrOptions& options,
       widest_(of_matrix(widest, matrix)),
       options_(with_budget(options, widest_)),
       session_(options_.run),
-      identity_(new_identity()),
-      tsqr_identity_(new_identity()) {
+      identity_(session_.new_identity()),
+      tsqr_identity_(session_.new_identity()) {
   session_.set_home([this](const BlockTable& blocks) {
     return std::make_unique<RowStore<T>>(
         blocks, matrix_,
@@ -218,7 +218,8 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   (void)session_.run(pass, store, options);
   // Blocks of other passes are those of V before it; or the devices have what was V.
   const bool others = problem.pass == RowPass::orthogonal && tsqr_identity_ != identity_;
-  if (others || replaced) session_.devices().forget(std::exchange(identity_, new_identity()));
+  if (others || replaced)
+    session_.devices().forget(std::exchange(identity_, session_.new_identity()));
   if (replaced) tsqr_identity_ = identity_;
   if ((replaced || writes_matrix(problem.pass)) && matrix_.to.data != nullptr) {
     matrix_.from = {.view = matrix_.to};

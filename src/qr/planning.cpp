@@ -3,7 +3,7 @@
 // Method: the passes of the automatic method follow from the condition; each is planned and
 // simulated from what the one before it leaves on the devices, as PassRunner has them run.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -5,7 +5,7 @@
 
 #include "report/colormap.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

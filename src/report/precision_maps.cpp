@@ -5,7 +5,7 @@
 // of tiles than are drawn is drawn by squares of k × k tiles, each in the element that most of its
 // tiles have, of two that as many have the wider one.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include "strata/report.hpp"
 #include "base/json.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <ostream>

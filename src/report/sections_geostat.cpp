@@ -1,6 +1,6 @@
 // The sections about the data: maps, the optimizer's path, the hold-out.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // Method: more steps than a screen can show are thinned by an even stride, as evaluations are; the
 // table of blocks then keeps those about which something was decided first.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // The sections about the machine: time and memory, the timeline, the traffic.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

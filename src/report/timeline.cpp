@@ -9,7 +9,7 @@
 
 #include "report/timeline.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

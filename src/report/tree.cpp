@@ -5,7 +5,7 @@
 // are narrower than a pixel, and those that are deeper than the drawing, are left out; the text
 // says how many. It needs no script.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>

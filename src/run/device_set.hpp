@@ -86,6 +86,8 @@ class DeviceSet {
   [[nodiscard]] std::vector<Queue*> host_queues(const PlanLayout& layout);
   [[nodiscard]] std::byte* host_arena(std::int64_t bytes);
 
+  /// An identity that no family on these devices has had yet. Equal programs number alike.
+  [[nodiscard]] std::uint64_t new_identity() noexcept { return ++last_identity_; }
   /// What the arenas hold, as the last run left it; `arena_bytes` are those that exist.
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
   void set_residency(Residency residency);
@@ -113,6 +115,7 @@ class DeviceSet {
   };
   Machine machine_;
   Residency residency_;
+  std::uint64_t last_identity_ = 0;
   PotrfTuning tuning_;
   bool linked_ = false;
   std::unique_ptr<PinnedRanges> pinned_;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <map>
 #include <numeric>
 
@@ -389,11 +388,6 @@ bool loses_nothing(const Residency& start, const PlanLayout& layout) {
     if (only_here(start.devices[d].blocks) != kept) return false;
   }
   return true;
-}
-
-std::uint64_t new_identity() noexcept {
-  static std::atomic<std::uint64_t> last = 0;
-  return ++last;
 }
 
 std::int64_t smallest_budget_bytes(const Schedule& schedule) {

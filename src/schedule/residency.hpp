@@ -15,9 +15,6 @@
 
 namespace strata {
 
-/// An identity that no family has had yet in this process.
-[[nodiscard]] std::uint64_t new_identity() noexcept;
-
 struct ResidentBlock {
   std::uint64_t identity = 0;  ///< of its family, not 0
   std::int64_t row = 0;        ///< block row and column

@@ -39,6 +39,8 @@ class Session {
   Session(std::shared_ptr<DeviceSet> devices, const RunOptions& options);
 
   [[nodiscard]] DeviceSet& devices() const noexcept { return *devices_; }
+  /// For a family whose blocks are to be known from plan to plan.
+  [[nodiscard]] std::uint64_t new_identity() const noexcept { return devices_->new_identity(); }
   /// By which runs are planned: that of the devices, or of the plan that was adopted.
   [[nodiscard]] const Machine& machine() const noexcept {
     return adopted_ ? adopted_->plan->machine() : devices_->machine();

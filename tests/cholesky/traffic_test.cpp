@@ -1,6 +1,6 @@
 // What the policies move, on emulated machines: nothing is computed here.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

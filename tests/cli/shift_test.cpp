@@ -1,6 +1,6 @@
 // strata shift beside eigenvalues that are known in closed form.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <numbers>

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <cstdlib>
 #include <filesystem>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "geostat/minimize.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

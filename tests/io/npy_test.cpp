@@ -1,6 +1,6 @@
 // Oracle: files put together here byte by byte after the format's published description.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // eigs: eigenvalues that are known in closed form, each as often as it is one; the same bits
 // wherever it runs; and the small eigenvalue problems.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

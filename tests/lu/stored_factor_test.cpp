@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/index.hpp"
 #include "lu/lu_panels.hpp"

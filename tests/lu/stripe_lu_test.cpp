@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/index.hpp"
 #include "lu/stripe_factor.hpp"

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/index.hpp"
 #include "kernels/dense/gemm.hpp"

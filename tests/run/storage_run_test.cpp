@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <atomic>
 #include <map>

@@ -21,7 +21,7 @@ constexpr std::int64_t kSlotBytes = (kBlockBytes + 255) / 256 * 256;
 
 /// V_i ← V_i − A_i·B for some blocks that stay on the devices. Small integers: every sum is exact.
 struct Updates {
-  explicit Updates(std::int64_t blocks) : count(blocks), identity(new_identity()) {
+  explicit Updates(std::int64_t blocks) : count(blocks), identity(++last_identity) {
     for (const auto& [to, size] : {std::pair(&v, count), {&a, count}, {&b, std::int64_t{1}}})
       to->resize(static_cast<std::size_t>(size * kOrder * kOrder));
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>(i * 7 % 11) - 5;
@@ -104,6 +104,7 @@ struct Updates {
     };
   }
 
+  static inline std::uint64_t last_identity = 0;
   std::int64_t count;
   std::uint64_t identity;
   std::vector<double> v, a, b;
@@ -239,6 +240,18 @@ TEST(Session, AnAdoptedPlanServesItsScheduleAndItsMachineAllOthers) {
   EXPECT_EQ(session.report().compute_queues, 1);
   session.fetch();
   EXPECT_EQ(updates.at_home(), updates.expected(3));
+}
+
+TEST(Session, EqualProgramsNumberFamiliesAlikeAndSharedDevicesNeverTwice) {
+  const auto devices = std::make_shared<DeviceSet>(on("host:1", 8));
+  const Session one(devices, on("host:1", 8));
+  const Session other(devices, on("host:1", 8));
+  const Session apart(on("host:1", 8));
+  std::vector<std::uint64_t> numbers;
+  for (const Session* session : {&one, &other, &one, &other})
+    numbers.push_back(session->new_identity());
+  EXPECT_EQ(numbers, (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(apart.new_identity(), 1U) << "whatever this process has done before";
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "sparse/ordering/pattern.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -7,6 +7,8 @@
 
 #include "kernels/backend/blas_table.hpp"
 
+#include <fmt/format.h>
+
 #include <dlfcn.h>
 #include <link.h>
 

@@ -1,7 +1,7 @@
 #include "sparse/fronts/inverse_panels.hpp"
 
 #include <cblas.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
