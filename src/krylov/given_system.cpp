@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/index.hpp"
 #include "device/device_host.hpp"
@@ -56,10 +57,10 @@ GivenSystem::GivenSystem(const SparseMatrix& a, std::span<const double> b)
     : crew_(describe_host().compute_queues - 1),
       given_(a),
       given_rhs_(b),
-      scaled_(scaled_copy(a, scaling_exponent(a.value))),
-      a_(scaled_.entries() > 0 ? scaled_ : a),
       matrix_exponent_(scaling_exponent(a.value)),
       rhs_exponent_(scaling_exponent(b)),
+      scaled_(scaled_copy(a, matrix_exponent_)),
+      a_(scaled_.entries() > 0 ? scaled_ : a),
       matrix_loses_(loses(a.value, matrix_exponent_) || loses(b, rhs_exponent_)),
       scaled_rhs_(rhs_exponent_ != 0 ? scaled(b, rhs_exponent_) : std::vector<double>()),
       b_(rhs_exponent_ != 0 ? std::span<const double>(scaled_rhs_) : b),
@@ -85,10 +86,14 @@ std::vector<ScaledNumber> GivenSystem::residual_in_any_range(std::span<const dou
   if (shift != 0) shifted = scaled(x, shift);
   const TwofoldVector product =
       multiply_twofold(a_, shift != 0 ? std::span<const double>(shifted) : x, crew_);
-  const std::vector<double> difference = subtracted_from(b_, product);
-  for (std::int64_t i = 0; i < given_.rows; ++i)
-    r[at(i)] = product.underflows[at(i)] != 0 ? residual_of_row(i, x)
-                                              : ScaledNumber{difference[at(i)], -rhs_exponent_};
+  for_blocks(crew_, given_.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t i = begin; i < end; ++i)
+      r[at(i)] =
+          product.underflows[at(i)] != 0
+              ? residual_of_row(i, x)
+              : ScaledNumber{subtracted_from(b_[at(i)], product.hi[at(i)], product.lo[at(i)]),
+                             -rhs_exponent_};
+  });
   return r;
 }
 
@@ -180,10 +185,12 @@ double GivenSystem::offer(std::span<const double> x) {
   if (!std::ranges::all_of(x, [](double value) { return std::isfinite(value); }))
     return std::numeric_limits<double>::quiet_NaN();
   std::vector<ScaledNumber> r = residual_in_any_range(x);
-  for (ScaledNumber& row : r) row.exponent += rhs_exponent_;
-  const double length = rounded_away(norm_of(r));
+  ScaledNumber norm = norm_of(r);
+  norm.exponent += rhs_exponent_;
+  const double length = rounded_away(norm);
   if (length <= best_residual_) {
     best_.assign(x.begin(), x.end());
+    best_rows_ = std::move(r);
     best_residual_ = length;
   }
   return length;

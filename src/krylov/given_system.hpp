@@ -48,6 +48,10 @@ class GivenSystem {
   /// of x is not finite.
   double offer(std::span<const double> x);
   [[nodiscard]] const std::vector<double>& best() const noexcept { return best_; }
+  /// The residual of the best x, as residual_in_any_range() has it.
+  [[nodiscard]] std::vector<ScaledNumber> best_in_any_range() {
+    return best_rows_.empty() ? residual_in_any_range(best_) : best_rows_;
+  }
   [[nodiscard]] double best_residual() const noexcept { return best_residual_; }
   /// That of the best x, whose residual is not 0.
   [[nodiscard]] RangeEvidence evidence_of_range();
@@ -60,14 +64,15 @@ class GivenSystem {
   WorkCrew crew_;
   const SparseMatrix& given_;
   std::span<const double> given_rhs_;
+  int matrix_exponent_, rhs_exponent_;
   SparseMatrix scaled_;  ///< 2^matrix_exponent_·A; empty where that is A
   const SparseMatrix& a_;
-  int matrix_exponent_, rhs_exponent_;
   bool matrix_loses_;
   std::vector<double> scaled_rhs_;  ///< empty where it is b
   std::span<const double> b_;
   double length_;
   std::vector<double> best_;
+  std::vector<ScaledNumber> best_rows_;  ///< its residual; empty: nobody has offered it
   double best_residual_;
 };
 

@@ -473,7 +473,7 @@ void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const
 /// solves them.
 void check_short_rows(const LinearSystem& scaled, GivenSystem& given, const GmresOptions& options,
                       GmresInfo& info) {
-  info.scaled_residual = ratio_of(scaled.norm_with_rows(given.residual_in_any_range(given.best())),
+  info.scaled_residual = ratio_of(scaled.norm_with_rows(given.best_in_any_range()),
                                   scaled.norm_with_rows(given.rhs_in_any_range()));
   const double goal = kRowsFarApart * goal_of(given, options) / given.length();
   if (!info.ok || info.rows_apart < kRowsFarApart || info.scaled_residual <= goal) return;

@@ -75,13 +75,4 @@ std::vector<double> minus_multiple(const TwofoldVector& product, double theta,
   return r;
 }
 
-std::vector<double> subtracted_from(std::span<const double> b, const TwofoldVector& product) {
-  std::vector<double> r(b.size());
-  for (std::size_t i = 0; i < r.size(); ++i) {
-    const DoubleDouble difference = two_sum(b[i], -product.hi[i]);
-    r[i] = difference.hi + (difference.lo - product.lo[i]);
-  }
-  return r;
-}
-
 }  // namespace strata

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/work_crew.hpp"
+#include "scalar/double_double.hpp"
 #include "strata/sparse_matrix.hpp"
 
 namespace strata {
@@ -32,8 +33,10 @@ struct TwofoldVector {
 /// product − θ·x, each element rounded once but for 2^-106 of the product.
 [[nodiscard]] std::vector<double> minus_multiple(const TwofoldVector& product, double theta,
                                                  std::span<const double> x);
-/// b − product.
-[[nodiscard]] std::vector<double> subtracted_from(std::span<const double> b,
-                                                  const TwofoldVector& product);
+/// b − (hi + lo), rounded once but for 2^-106 of hi.
+[[nodiscard]] inline double subtracted_from(double b, double hi, double lo) noexcept {
+  const DoubleDouble difference = two_sum(b, -hi);
+  return difference.hi + (difference.lo - lo);
+}
 
 }  // namespace strata

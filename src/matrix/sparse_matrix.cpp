@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "base/check.hpp"
 #include "base/index.hpp"
+#include "base/work_crew.hpp"
 #include "matrix/symmetry.hpp"
 #include "scalar/double_double.hpp"
 
@@ -203,12 +205,19 @@ namespace {
 
 enum class Lines : std::uint8_t { rows, columns };
 
-/// The lengths of the rows or columns, also where squares leave the range of doubles.
-std::vector<double> lengths_of(const SparseMatrix& a, Lines lines) {
+/// The lengths of the rows or columns, also where squares leave the range of doubles. Sums have the
+/// order of the entries, so the crew shares those of rows alone.
+std::vector<double> lengths_of(const SparseMatrix& a, Lines lines, WorkCrew& crew) {
   const auto each = [&](const auto& visit) {
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
-        visit(at(lines == Lines::rows ? i : std::int64_t{a.column[at(k)]}), a.value[at(k)]);
+    if (lines == Lines::rows) {
+      for_blocks(crew, a.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+        for (std::int64_t i = begin; i < end; ++i)
+          for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+            visit(at(i), a.value[at(k)]);
+      });
+    } else {
+      for (std::size_t k = 0; k < a.value.size(); ++k) visit(at(a.column[k]), a.value[k]);
+    }
   };
   std::vector<double> length(at(lines == Lines::rows ? a.rows : a.cols));
   each([&](std::size_t line, double x) { length[line] += x * x; });
@@ -232,16 +241,21 @@ std::vector<double> lengths_of(const SparseMatrix& a, Lines lines) {
 double inverse(double length) { return length > 0 ? 1 / length : 1.0; }
 
 /// Scales rows of those lengths to length 1, then the columns.
-void balance_once(SparseMatrix& a, const std::vector<double>& of_rows, Balance& scale) {
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    const double by = inverse(of_rows[at(i)]);
-    scale.row[at(i)] *= by;
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) a.value[at(k)] *= by;
-  }
-  std::vector<double> by = lengths_of(a, Lines::columns);
+void balance_once(SparseMatrix& a, const std::vector<double>& of_rows, Balance& scale,
+                  WorkCrew& crew) {
+  for_blocks(crew, a.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double by = inverse(of_rows[at(i)]);
+      scale.row[at(i)] *= by;
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) a.value[at(k)] *= by;
+    }
+  });
+  std::vector<double> by = lengths_of(a, Lines::columns, crew);
   std::ranges::transform(by, by.begin(), inverse);
   for (std::size_t j = 0; j < by.size(); ++j) scale.col[j] *= by[j];
-  for (std::size_t k = 0; k < a.value.size(); ++k) a.value[k] *= by[at(a.column[k])];
+  for_blocks(crew, a.entries(), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t k = begin; k < end; ++k) a.value[at(k)] *= by[at(a.column[at(k)])];
+  });
 }
 
 }  // namespace
@@ -251,16 +265,17 @@ void balance_once(SparseMatrix& a, const std::vector<double>& of_rows, Balance& 
 /// whatever the rows and columns were multiplied by before, as one round does not.
 Balance balance(SparseMatrix& a) {
   Balance scale{std::vector<double>(at(a.rows), 1.0), std::vector<double>(at(a.cols), 1.0)};
+  WorkCrew crew(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1);
   constexpr int kRounds = 100;
   constexpr double kEven = 1.5;  // rows that differ less are left alone, …
   constexpr double kMore = 1.2;  // … others are brought as near as this
   for (int round = 0; round < kRounds; ++round) {
-    const std::vector<double> rows = lengths_of(a, Lines::rows);
+    const std::vector<double> rows = lengths_of(a, Lines::rows, crew);
     const double most = round > 1 ? kMore : kEven;
     const bool even = std::ranges::all_of(
         rows, [most](double x) { return x == 0 || (x <= most && x >= 1 / most); });
     if (round > 0 && even) break;
-    balance_once(a, rows, scale);
+    balance_once(a, rows, scale, crew);
   }
   return scale;
 }

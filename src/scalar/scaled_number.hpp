@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 
 namespace strata {
@@ -29,8 +30,28 @@ struct ScaledNumber {
   return shorter ? std::nextafter(rounded, std::copysign(HUGE_VAL, x.value)) : rounded;
 }
 
+/// ‖x‖₂ of numbers with one exponent; nothing where that is not so, or where powers of two leave
+/// the range of doubles.
+[[nodiscard]] inline std::optional<ScaledNumber> norm_of_one_exponent(
+    std::span<const ScaledNumber> x) {
+  constexpr int kFar = 500;
+  double largest = 0;
+  for (const ScaledNumber& number : x) {
+    if (number.exponent != x.front().exponent) return {};
+    largest = std::max(largest, std::abs(number.value));
+  }
+  if (!(largest > 0) || !std::isfinite(largest)) return {};
+  const int leading = std::ilogb(largest);
+  if (std::abs(leading) > kFar) return {};
+  const double scale = std::ldexp(1.0, -leading);
+  double square = 0;
+  for (const ScaledNumber& number : x) square += number.value * scale * (number.value * scale);
+  return ScaledNumber{std::sqrt(square), leading + x.front().exponent};
+}
+
 /// ‖x‖₂.
 [[nodiscard]] inline ScaledNumber norm_of(std::span<const ScaledNumber> x) {
+  if (const std::optional<ScaledNumber> norm = norm_of_one_exponent(x)) return *norm;
   int most = std::numeric_limits<int>::min();
   for (const ScaledNumber& number : x)
     if (number.value != 0) most = std::max(most, leading_exponent(number));
