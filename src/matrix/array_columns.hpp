@@ -23,12 +23,12 @@ namespace strata {
 void check_array(ConstArrayRef a, const char* where);
 
 /// Whether elements of T lie by columns, where a MatrixView can see them. A leading dimension that
-/// is too small is left to those who use it.
+/// is not negative and too small is left to those who use it.
 template <class T>
 [[nodiscard]] bool lies_by_columns(ConstArrayRef a) noexcept {
   if (a.element != element_of<T>) return false;
   if (reinterpret_cast<std::uintptr_t>(a.data) % alignof(T) != 0) return false;
-  return a.row_stride == 1 || (a.rows <= 1 && a.col_stride > 0);
+  return (a.row_stride == 1 && a.col_stride >= 0) || (a.rows <= 1 && a.col_stride > 0);
 }
 
 /// Element (i, j), which may not be aligned.
@@ -87,6 +87,8 @@ class FilledColumns {
       view_ = {static_cast<T*>(a.data), a.rows, a.cols, a.col_stride};
       return;
     }
+    require((a.rows <= 1 || a.row_stride != 0) && (a.cols <= 1 || a.col_stride != 0),
+            ErrorKind::misuse, where, "an array that is filled has one place for several elements");
     copy_.resize(static_cast<std::size_t>(a.rows * a.cols));
     view_ = {copy_.data(), a.rows, a.cols, std::max<std::int64_t>(a.rows, 1)};
     for_each([&](T& own, std::byte* element) { std::memcpy(&own, element, sizeof own); });

@@ -107,8 +107,8 @@ Matrix<T> right_sides() {
 
 template <class T>
 class StridedArrays : public ::testing::Test {};
-using Elements = ::testing::Types<double, float, Complex128, std::complex<float>>;
-TYPED_TEST_SUITE(StridedArrays, Elements);
+using ArrayElements = ::testing::Types<double, float, Complex128, std::complex<float>>;
+TYPED_TEST_SUITE(StridedArrays, ArrayElements);
 
 TYPED_TEST(StridedArrays, OfPositiveDefiniteSystemsHaveTheBitsOfColumns) {
   using T = TypeParam;
@@ -179,8 +179,8 @@ TYPED_TEST(StridedArrays, OfGeneralSystemsHaveTheBitsOfColumns) {
 
 template <class T>
 class WideStridedArrays : public ::testing::Test {};
-using WideElements = ::testing::Types<double, Complex128>;
-TYPED_TEST_SUITE(WideStridedArrays, WideElements);
+using WideArrayElements = ::testing::Types<double, Complex128>;
+TYPED_TEST_SUITE(WideStridedArrays, WideArrayElements);
 
 TYPED_TEST(WideStridedArrays, OfKeptFactorsMixedOnesAndStripesHaveTheBitsOfColumns) {
   using T = TypeParam;
@@ -209,6 +209,20 @@ TYPED_TEST(WideStridedArrays, OfKeptFactorsMixedOnesAndStripesHaveTheBitsOfColum
   (void)solve_by_stripes(a.view(), b.view(), x.view(), stripes);
   (void)solve_by_stripes(strided_a.ref(), strided_b.ref(), strided_x.ref(), stripes);
   expect_same("stripes");
+}
+
+TEST(MixedArrays, ColumnsFromTheLastToTheFirstAreThoseOfTheMatrix) {
+  const Matrix<double> a = general<double>();
+  const Matrix<double> b = right_sides<double>();
+  Matrix<double> turned(kOrder, kOrder);
+  for (std::int64_t j = 0; j < kOrder; ++j)
+    for (std::int64_t i = 0; i < kOrder; ++i) turned(i, j) = a(i, kOrder - 1 - j);
+  const ConstArrayRef backward{&turned(0, kOrder - 1), Element::fp64, kOrder, kOrder, 1, -kOrder};
+  Matrix<double> x(kOrder, kColumns);
+  Matrix<double> y(kOrder, kColumns);
+  (void)solve_general(a.view(), b.view(), x.view(), general_on_host());
+  (void)solve_general(backward, b.view(), y.view(), general_on_host());
+  EXPECT_TRUE(test::same_bits(x.data, y.data));
 }
 
 TEST(MixedArrays, RightHandSidesAreWidenedToTheMatrix) {

@@ -92,6 +92,8 @@ TEST(ArrayColumns, AreTheCallersOwnMemoryWhereItLiesByColumns) {
   EXPECT_EQ(filled.view().ld, 5);
   filled.write_back();  // of nothing
   EXPECT_EQ(values, counted<double>(24));
+  const ConstArrayRef backward{values.data() + 20, Element::fp64, 4, 6, 1, -4};
+  EXPECT_GE(ReadColumns<double>(backward, "test").view().ld, 4) << "no negative leading dimension";
   const ConstArrayRef turned = ConstArrayRef(view).transposed();
   const ReadColumns<double> rows(turned, "test");
   EXPECT_NE(rows.view().data, view.data);
@@ -134,6 +136,11 @@ TEST(ArrayColumns, RefuseWhatIsNoArrayOfNumbers) {
   EXPECT_EQ(refused({&value, Element::fp64, -1, 1, 1, 1}), "an array of -1 by 1");
   EXPECT_EQ(refused({nullptr, Element::fp64, 1, 2, 1, 1}), "an array of 1 by 2 has no data");
   check_array({nullptr, Element::fp64, 0, 2, 1, 1}, "test");
+  double place = 0;
+  const ArrayRef one_place{&place, Element::fp64, 2, 2, 0, 0};
+  EXPECT_EQ(ReadColumns<double>(one_place, "test").view()(1, 1), 0.0) << "all the same";
+  EXPECT_EQ(refusal([&] { (void)FilledColumns<double>(one_place, "test"); }),
+            "an array that is filled has one place for several elements");
 }
 
 }  // namespace
