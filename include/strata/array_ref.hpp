@@ -4,8 +4,9 @@
 //
 // Contract: element (i, j) lies i·row_stride + j·col_stride elements behind `data`, 0 <= i < rows,
 // 0 <= j < cols; strides may be negative. A MatrixView converts by itself. Arrays that lie by
-// columns (row_stride 1) are used where they are; others, as row-major ones, are copied by the
-// call, and what it filled is copied back. A ref is trivially copyable and never owns.
+// columns, the first one first (row_stride 1), are used where they are; others, as row-major ones,
+// are copied by the call, and what it filled is copied back: so much more host memory is taken.
+// What is filled has a place for each element. A ref is trivially copyable and never owns.
 
 #include <cstdint>
 #include <type_traits>
