@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "base/index.hpp"
-#include "device/device_host.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/twofold.hpp"
+#include "matrix/sparse_passes.hpp"
 #include "scalar/double_double.hpp"
 
 namespace strata {
@@ -53,12 +54,12 @@ Term term_of(double a, double x) {
 
 }  // namespace
 
-GivenSystem::GivenSystem(const SparseMatrix& a, std::span<const double> b)
-    : crew_(describe_host().compute_queues - 1),
+GivenSystem::GivenSystem(const SparseMatrix& a, std::span<const double> b, WorkCrew& crew)
+    : crew_(crew),
       given_(a),
       given_rhs_(b),
-      matrix_exponent_(scaling_exponent(a.value)),
-      rhs_exponent_(scaling_exponent(b)),
+      matrix_exponent_(scaling_exponent(a.value, crew)),
+      rhs_exponent_(scaling_exponent(b, crew)),
       scaled_(scaled_copy(a, matrix_exponent_)),
       a_(scaled_.entries() > 0 ? scaled_ : a),
       matrix_loses_(loses(a.value, matrix_exponent_) || loses(b, rhs_exponent_)),
@@ -68,42 +69,77 @@ GivenSystem::GivenSystem(const SparseMatrix& a, std::span<const double> b)
       best_(b.size()),
       best_residual_(length_) {}
 
-std::vector<double> GivenSystem::residual(std::span<const double> x) {
-  std::vector<double> r;
-  for (const ScaledNumber& row : residual_in_any_range(x))
-    r.push_back(rounded_away({row.value, row.exponent + rhs_exponent_}));
-  return r;
+template <class Rows>
+GivenSystem::Lengths GivenSystem::lengths_of(const Rows& rows) const {
+  std::vector<ScaledNumber> plain(at(blocks_of(given_.rows)));
+  std::vector<ScaledNumber> scaled(row_scale_.empty() ? 0 : plain.size());
+  for_blocks(crew_, given_.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+    std::vector<ScaledNumber> part = rows(begin, end);
+    plain[at(block)] = norm_of(part);
+    if (scaled.empty()) return;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      int of_scale = 0;
+      int of_row = 0;
+      const double scale = std::frexp(row_scale_[at(begin) + i], &of_scale);
+      const double row = std::frexp(part[i].value, &of_row);
+      part[i] = {scale * row, part[i].exponent + of_scale + of_row};
+    }
+    scaled[at(block)] = norm_of(part);
+  });
+  const auto together = [](std::span<const ScaledNumber> parts) {
+    return parts.size() == 1 ? parts.front() : norm_of(parts);
+  };
+  return {together(plain), together(scaled)};
 }
 
-std::vector<ScaledNumber> GivenSystem::residual_in_any_range(std::span<const double> x) {
-  std::vector<ScaledNumber> r(x.size());
+void GivenSystem::also_scale_rows(std::span<const double> scale) {
+  row_scale_ = scale;
+  rhs_scaled_ = best_scaled_ = lengths_of([&](std::int64_t begin, std::int64_t end) {
+                                 std::vector<ScaledNumber> part;
+                                 part.reserve(at(end - begin));
+                                 for (std::int64_t i = begin; i < end; ++i)
+                                   part.push_back({given_rhs_[at(i)], 0});
+                                 return part;
+                               }).scaled;
+}
+
+GivenSystem::Unknowns GivenSystem::unknowns_of(std::span<const double> x) const {
   const int shift = rhs_exponent_ - matrix_exponent_;
-  if (matrix_loses_ || loses(x, shift)) {
-    for (std::int64_t i = 0; i < given_.rows; ++i) r[at(i)] = residual_of_row(i, x);
-    return r;
-  }
-  std::vector<double> shifted;
-  if (shift != 0) shifted = scaled(x, shift);
-  const TwofoldVector product =
-      multiply_twofold(a_, shift != 0 ? std::span<const double>(shifted) : x, crew_);
+  const bool apart = matrix_loses_ || loses(x, shift);
+  return {x, !apart && shift != 0 ? scaled(x, shift) : std::vector<double>(), apart};
+}
+
+std::vector<double> GivenSystem::residual(std::span<const double> x) const {
+  const Unknowns unknowns = unknowns_of(x);
+  std::vector<double> r(x.size());
   for_blocks(crew_, given_.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    for (std::int64_t i = begin; i < end; ++i)
-      r[at(i)] =
-          product.underflows[at(i)] != 0
-              ? residual_of_row(i, x)
-              : ScaledNumber{subtracted_from(b_[at(i)], product.hi[at(i)], product.lo[at(i)]),
-                             -rhs_exponent_};
+    const std::vector<ScaledNumber> rows = rows_of_residual(unknowns, begin, end);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      r[at(begin) + i] = rounded_away({rows[i].value, rows[i].exponent + rhs_exponent_});
   });
   return r;
 }
 
-std::vector<ScaledNumber> GivenSystem::rhs_in_any_range() const {
-  std::vector<ScaledNumber> b;
-  for (const double value : given_rhs_) b.push_back({value, 0});
-  return b;
+std::vector<ScaledNumber> GivenSystem::rows_of_residual(const Unknowns& x, std::int64_t begin,
+                                                        std::int64_t end) const {
+  std::vector<ScaledNumber> r(at(end - begin));
+  if (x.apart) {
+    for (std::int64_t i = begin; i < end; ++i) r[at(i - begin)] = row_apart(i, x.given);
+    return r;
+  }
+  const TwofoldVector product =
+      multiply_twofold(a_, x.shifted.empty() ? x.given : x.shifted, begin, end);
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    const std::size_t row = at(begin) + i;
+    r[i] =
+        product.underflows[i] != 0
+            ? row_apart(static_cast<std::int64_t>(row), x.given)
+            : ScaledNumber{subtracted_from(b_[row], product.hi[i], product.lo[i]), -rhs_exponent_};
+  }
+  return r;
 }
 
-ScaledNumber GivenSystem::residual_of_row(std::int64_t i, std::span<const double> x) const {
+ScaledNumber GivenSystem::row_apart(std::int64_t i, std::span<const double> x) const {
   std::vector<Term> terms{term_of(given_rhs_[at(i)], 1)};
   for (std::int64_t k = given_.start[at(i)]; k < given_.start[at(i + 1)]; ++k)
     terms.push_back(term_of(-given_.value[at(k)], x[at(given_.column[at(k)])]));
@@ -150,7 +186,7 @@ double inner(std::span<const double> x, std::span<const double> y) {
 
 }  // namespace
 
-RangeEvidence GivenSystem::evidence_of_range() {
+RangeEvidence GivenSystem::evidence_of_range() const {
   constexpr std::int64_t kStepsMax = 200;
   constexpr std::int64_t kWork = 500'000'000;  // elements, a second or two
   constexpr double kOrthogonal = 0x1p-46;
@@ -182,16 +218,22 @@ RangeEvidence GivenSystem::evidence_of_range() {
 }
 
 double GivenSystem::offer(std::span<const double> x) {
-  if (!std::ranges::all_of(x, [](double value) { return std::isfinite(value); }))
+  const auto not_finite = [&](std::int64_t begin, std::int64_t end) {
+    int count = 0;
+    for (std::int64_t i = begin; i < end; ++i) count += std::isfinite(x[at(i)]) ? 0 : 1;
+    return count;
+  };
+  if (reduce_blocks(crew_, std::ssize(x), 0, not_finite, std::plus<>()) > 0)
     return std::numeric_limits<double>::quiet_NaN();
-  std::vector<ScaledNumber> r = residual_in_any_range(x);
-  ScaledNumber norm = norm_of(r);
-  norm.exponent += rhs_exponent_;
-  const double length = rounded_away(norm);
+  const Unknowns unknowns = unknowns_of(x);
+  Lengths lengths = lengths_of(
+      [&](std::int64_t begin, std::int64_t end) { return rows_of_residual(unknowns, begin, end); });
+  lengths.plain.exponent += rhs_exponent_;
+  const double length = rounded_away(lengths.plain);
   if (length <= best_residual_) {
     best_.assign(x.begin(), x.end());
-    best_rows_ = std::move(r);
     best_residual_ = length;
+    best_scaled_ = lengths.scaled;
   }
   return length;
 }

@@ -30,40 +30,56 @@ struct RangeEvidence {
 
 class GivenSystem {
  public:
-  /// `a` and `b` outlive it; both are finite, b is not zero. The best x is zero at first.
-  GivenSystem(const SparseMatrix& a, std::span<const double> b);
+  /// `a`, `b` and the crew outlive it; both are finite, b is not zero. The best x is zero at first.
+  GivenSystem(const SparseMatrix& a, std::span<const double> b, WorkCrew& crew);
+
+  /// Lengths are formed with each row times one of these, too; they outlive it. To be called before
+  /// an x is offered.
+  void also_scale_rows(std::span<const double> scale);
 
   [[nodiscard]] int exponent() const noexcept { return rhs_exponent_; }
   /// 2^exponent()·b, and its length.
   [[nodiscard]] std::span<const double> rhs() const noexcept { return b_; }
   [[nodiscard]] double length() const noexcept { return length_; }
   /// 2^exponent()·(b − A·x).
-  [[nodiscard]] std::vector<double> residual(std::span<const double> x);
-  /// b − A·x, however small.
-  [[nodiscard]] std::vector<ScaledNumber> residual_in_any_range(std::span<const double> x);
-  /// b.
-  [[nodiscard]] std::vector<ScaledNumber> rhs_in_any_range() const;
+  [[nodiscard]] std::vector<double> residual(std::span<const double> x) const;
 
   /// Takes x if it is as good as the best, or better; the length of its residual, NaN if an element
   /// of x is not finite.
   double offer(std::span<const double> x);
   [[nodiscard]] const std::vector<double>& best() const noexcept { return best_; }
-  /// The residual of the best x, as residual_in_any_range() has it.
-  [[nodiscard]] std::vector<ScaledNumber> best_in_any_range() {
-    return best_rows_.empty() ? residual_in_any_range(best_) : best_rows_;
-  }
   [[nodiscard]] double best_residual() const noexcept { return best_residual_; }
+  /// ‖R·(b − A·x)‖ of the best x, and ‖R·b‖, where R are the scales of rows.
+  [[nodiscard]] ScaledNumber best_with_scaled_rows() const noexcept { return best_scaled_; }
+  [[nodiscard]] ScaledNumber rhs_with_scaled_rows() const noexcept { return rhs_scaled_; }
   /// That of the best x, whose residual is not 0.
-  [[nodiscard]] RangeEvidence evidence_of_range();
+  [[nodiscard]] RangeEvidence evidence_of_range() const;
 
  private:
-  /// Row i of b − A·x by products whose exponents are kept apart, where a power of two for all of A
-  /// or x would lose elements, or products underflow.
-  [[nodiscard]] ScaledNumber residual_of_row(std::int64_t i, std::span<const double> x) const;
+  /// An x whose residual is asked for.
+  struct Unknowns {
+    std::span<const double> given;
+    std::vector<double> shifted;  ///< as the scaled A is multiplied with it; empty where that is x
+    bool apart = false;           ///< a power of two for all of A or x would lose elements
+  };
+  struct Lengths {
+    ScaledNumber plain;
+    ScaledNumber scaled;  ///< with the scales of rows
+  };
+  [[nodiscard]] Unknowns unknowns_of(std::span<const double> x) const;
+  /// Rows begin … end − 1 of b − A·x, however small.
+  [[nodiscard]] std::vector<ScaledNumber> rows_of_residual(const Unknowns& x, std::int64_t begin,
+                                                           std::int64_t end) const;
+  /// Row i of b − A·x by products whose exponents are kept apart.
+  [[nodiscard]] ScaledNumber row_apart(std::int64_t i, std::span<const double> x) const;
+  /// rows(begin, end) gives some rows of a vector; lengths of blocks are summed in their order.
+  template <class Rows>
+  [[nodiscard]] Lengths lengths_of(const Rows& rows) const;
 
-  WorkCrew crew_;
+  WorkCrew& crew_;
   const SparseMatrix& given_;
   std::span<const double> given_rhs_;
+  std::span<const double> row_scale_;  ///< empty: nobody asks
   int matrix_exponent_, rhs_exponent_;
   SparseMatrix scaled_;  ///< 2^matrix_exponent_·A; empty where that is A
   const SparseMatrix& a_;
@@ -72,8 +88,8 @@ class GivenSystem {
   std::span<const double> b_;
   double length_;
   std::vector<double> best_;
-  std::vector<ScaledNumber> best_rows_;  ///< its residual; empty: nobody has offered it
   double best_residual_;
+  ScaledNumber rhs_scaled_, best_scaled_;
 };
 
 }  // namespace strata

@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "device/device_host.hpp"
 #include "krylov/arnoldi.hpp"
 #include "krylov/given_system.hpp"
 #include "krylov/gmres_blocks.hpp"
@@ -320,9 +321,10 @@ class Gmres {
 /// What is solved for, of the system as it was given, and back.
 class Solution {
  public:
-  Solution(const LinearSystem& system, GivenSystem& given, std::span<const double> start)
+  Solution(const LinearSystem& system, const GivenSystem& given, std::span<const double> start,
+           WorkCrew& crew)
       : system_(system), given_(given), rhs_(system.rhs(given.rhs())), start_(start) {
-    const int more = scaling_exponent(rhs_);
+    const int more = scaling_exponent(rhs_, crew);
     for (double& x : rhs_) x = more != 0 ? std::ldexp(x, more) : x;
     rhs_exponent_ = given.exponent() + more;
   }
@@ -357,28 +359,15 @@ class Solution {
 
  private:
   const LinearSystem& system_;
-  GivenSystem& given_;
+  const GivenSystem& given_;
   std::vector<double> rhs_;  ///< of b, times 2^rhs_exponent_
   std::span<const double> start_;
   int rhs_exponent_ = 0;
 };
 
-LinearSystem system_of(const SparseMatrix& a, bool balance, const GmresOptions& options) {
-  return {a, {balance, options.preconditioner, options.reorder, "gmres"}};
-}
-
-/// The longest row over the shortest, by their largest elements; rows of zeros are left out.
-double rows_apart(const SparseMatrix& a) {
-  double longest = 0, shortest = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i + 1 < a.start.size(); ++i) {
-    double largest = 0;
-    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k)
-      largest = std::max(largest, std::abs(a.value[static_cast<std::size_t>(k)]));
-    if (largest == 0) continue;
-    longest = std::max(longest, largest);
-    shortest = std::min(shortest, largest);
-  }
-  return longest > 0 ? longest / shortest : 1;
+LinearSystem system_of(const SparseMatrix& a, bool balance, const GmresOptions& options,
+                       WorkCrew& crew) {
+  return {a, {balance, options.preconditioner, options.reorder, "gmres"}, crew};
 }
 
 /// In the units of `given`.
@@ -390,7 +379,7 @@ double goal_of(const GivenSystem& given, const GmresOptions& options) {
 /// What is known of b where vectors of the space lower the residual no further. If Aᵀy is 0, yᵀ(b −
 /// A·z) = yᵀb for every z. If nothing is known, a solution may lie outside of the space, as with a
 /// nilpotent A.
-std::string about_range(GivenSystem& given, bool ended) {
+std::string about_range(const GivenSystem& given, bool ended) {
   constexpr double kRounding = 1e-13;
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   const RangeEvidence evidence = given.evidence_of_range();
@@ -411,9 +400,10 @@ std::string about_range(GivenSystem& given, bool ended) {
 /// With the residual of the system as it was given; the scaled one is solved further until it is
 /// within the tolerance, or two attempts do not bring it there.
 void solve(const LinearSystem& system, GivenSystem& given, std::span<const double> start,
-           const GmresOptions& options, const BlockObserver& observer, GmresInfo& info) {
+           const GmresOptions& options, const BlockObserver& observer, WorkCrew& crew,
+           GmresInfo& info) {
   const double goal = goal_of(given, options);
-  const Solution solution(system, given, start);
+  const Solution solution(system, given, start, crew);
   Gmres method(system, solution.rhs(), solution.first(), solution.rhs_norm(), options, observer);
   double target = goal / given.length();
   constexpr int kAttempts = 3;
@@ -444,13 +434,14 @@ void solve(const LinearSystem& system, GivenSystem& given, std::span<const doubl
 
 /// A balance that did not do is no reason to be worse than without: the same again, unbalanced.
 void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const double> start,
-                      const GmresOptions& options, const BlockObserver& observer, GmresInfo& info) {
+                      const GmresOptions& options, const BlockObserver& observer, WorkCrew& crew,
+                      GmresInfo& info) {
   KrylovDecision decision;
   decision.restart = info.restarts;
   decision.what = fmt::format("unbalanced: the residual of A and b as given is {:.1e} of |b|",
                               given.best_residual() / given.length());
   GmresInfo plain;
-  solve(system_of(a, false, options), given, start, options, observer, plain);
+  solve(system_of(a, false, options, crew), given, start, options, observer, crew, plain);
   info.decisions.push_back(std::move(decision));
   info.decisions.insert(info.decisions.end(), plain.decisions.begin(), plain.decisions.end());
   info.history.insert(info.history.end(), plain.history.begin(), plain.history.end());
@@ -471,10 +462,8 @@ void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const
 
 /// Looks at the rows that are short beside others: the residual as given does not show whether x
 /// solves them.
-void check_short_rows(const LinearSystem& scaled, GivenSystem& given, const GmresOptions& options,
-                      GmresInfo& info) {
-  info.scaled_residual = ratio_of(scaled.norm_with_rows(given.best_in_any_range()),
-                                  scaled.norm_with_rows(given.rhs_in_any_range()));
+void check_short_rows(const GivenSystem& given, const GmresOptions& options, GmresInfo& info) {
+  info.scaled_residual = ratio_of(given.best_with_scaled_rows(), given.rhs_with_scaled_rows());
   const double goal = kRowsFarApart * goal_of(given, options) / given.length();
   if (!info.ok || info.rows_apart < kRowsFarApart || info.scaled_residual <= goal) return;
   info.ok = false;
@@ -524,24 +513,28 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   require_finite(b, "gmres", "b");
   require_finite(x, "gmres", "the initial guess");
   GmresInfo info;
+  WorkCrew crew(describe_host().compute_queues - 1);
+  const auto begin = std::chrono::steady_clock::now();
+  check_matrix(a, "gmres", crew);
   if (norm_of(b) == 0) {
-    (void)LinearSystem(a, {.preconditioner = options.preconditioner});  // for what is wrong with A
+    // For what is wrong with A.
+    (void)LinearSystem(a, {.preconditioner = options.preconditioner}, crew);
     std::fill(x.begin(), x.end(), 0.0);
     info.ok = true;
     return info;
   }
-  const auto begin = std::chrono::steady_clock::now();
-  info.rows_apart = rows_apart(a);
+  info.rows_apart = rows_apart(a, crew);
   const bool balanced = options.balance.value_or(info.rows_apart >= kRowsFarApart);
-  const LinearSystem system = system_of(a, balanced, options);
-  GivenSystem given(a, b);
+  const LinearSystem system = system_of(a, balanced, options, crew);
+  GivenSystem given(a, b, crew);
+  if (balanced) given.also_scale_rows(system.row_scale());
   std::vector<double> start(x.begin(), x.end());
   const bool guessed = std::ranges::any_of(x, [](double value) { return value != 0; });
   if (guessed && !std::isfinite(given.offer(x))) std::ranges::fill(start, 0.0);
-  solve(system, given, start, options, observer, info);
+  solve(system, given, start, options, observer, crew, info);
   // Without a tolerance so many cycles are asked for, and no solution.
   if (!info.ok && balanced && options.tolerance > 0)
-    solve_unbalanced(a, given, start, options, observer, info);
+    solve_unbalanced(a, given, start, options, observer, crew, info);
   std::ranges::copy(given.best(), x.begin());
   // Sums of n squares, of elements in double-double, round relatively: never below the truth. That
   // of zeros is the length of b.
@@ -550,7 +543,7 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   const double residual = given.best_residual() * up;
   info.residual_norm = rounded_away({residual, -given.exponent()});
   info.relative_residual = info.scaled_residual = ratio_of({residual, 0}, {given.length(), 0});
-  if (balanced) check_short_rows(system, given, options, info);
+  if (balanced) check_short_rows(given, options, info);
   info.seconds.host =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -
       info.seconds.total();

@@ -55,9 +55,6 @@ void check_lanczos(const EigsOptions& options, std::int64_t n) {
 }
 
 void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView<double> vectors) {
-  require_well_formed(a);
-  require(a.rows == a.cols, ErrorKind::misuse, "eigs", "a matrix of {} by {} is not square", a.rows,
-          a.cols);
   require(options.k >= 1 && options.k <= a.rows, ErrorKind::misuse, "eigs",
           "{} eigenpairs of a matrix of order {}: at least one, and no more than its order",
           options.k, a.rows);
@@ -226,14 +223,15 @@ EigsMethod parse_eigs_method(const std::string& name) {
 
 EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
+  WorkCrew crew(describe_host().compute_queues - 1);
+  check_matrix(a, "eigs", crew);
   check_options(options, a, vectors);
-  const LinearSystem system(a, {.reorder = options.reorder, .what = "eigs"});
+  const LinearSystem system(a, {.reorder = options.reorder, .what = "eigs"}, crew);
   const bool dense = is_dense(options, a.rows);
   const CertifiedMatrix of{system.matrix(), system.norm(), asymmetry_of(system.matrix()),
                            dense ? 0 : margin_of(options, system.norm()),
                            smallest_of(a, system.exponent())};
   EigsInfo info;
-  WorkCrew crew(describe_host().compute_queues - 1);
   const std::int64_t found = dense ? find_dense(of, vectors, options, crew, info)
                                    : find_by_lanczos(system, vectors, options, crew, info);
   certify(system, of, vectors, found, options, crew, info);

@@ -12,27 +12,30 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/check.hpp"
 #include "base/index.hpp"
 #include "base/random.hpp"
 #include "krylov/block_inverse.hpp"
+#include "matrix/sparse_passes.hpp"
 
 namespace strata {
 namespace {
 
-void check_matrix(const SparseMatrix& a, const char* what) {
-  require_well_formed(a);
-  require(a.rows == a.cols, ErrorKind::misuse, what, "a matrix of {} by {} is not square", a.rows,
-          a.cols);
-  require(a.rows > 0, ErrorKind::misuse, what, "a matrix without rows has no solution");
-  const auto bad = std::ranges::find_if_not(a.value, [](double x) { return std::isfinite(x); });
-  if (bad == a.value.end()) return;
-  const std::int64_t k = bad - a.value.begin();
-  const std::int64_t row =
-      std::upper_bound(a.start.begin(), a.start.end(), k) - a.start.begin() - 1;
-  fail(ErrorKind::input, what, "entry ({}, {}) of the matrix is {}", row, a.column[at(k)], *bad);
+double larger(double x, double y) { return std::max(x, y); }
+
+double largest_of(std::span<const double> values, WorkCrew& crew) {
+  return reduce_blocks(
+      crew, std::ssize(values), 0.0,
+      [&](std::int64_t begin, std::int64_t end) {
+        double largest = 0;
+        for (std::int64_t k = begin; k < end; ++k)
+          largest = std::max(largest, std::abs(values[at(k)]));
+        return largest;
+      },
+      larger);
 }
 
 /// Whether an entry times 2^exponent is near the end of the range, or below it.
@@ -74,70 +77,130 @@ std::vector<double> divide_by_diagonal(SparseMatrix& a, const char* what) {
 }
 
 /// Entries whose row and column are in different quarters.
-std::int64_t between_quarters(const SparseMatrix& a) {
+std::int64_t between_quarters(const SparseMatrix& a, WorkCrew& crew) {
   std::array<std::int64_t, 5> first{};  // rows of the quarters; compared, since division is slow
   for (std::int64_t q = 0; q <= 4; ++q) first[at(q)] = (q * a.rows + 3) / 4;
-  std::int64_t count = 0;
-  for (std::int64_t q = 0; q < 4; ++q) {
-    for (std::int64_t k = a.start[at(first[at(q)])]; k < a.start[at(first[at(q + 1)])]; ++k)
-      count += a.column[at(k)] < first[at(q)] || a.column[at(k)] >= first[at(q + 1)] ? 1 : 0;
-  }
-  return count;
+  const auto count_of = [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t count = 0;
+    for (std::int64_t q = 0; q < 4; ++q) {
+      const std::int64_t from = std::max(begin, first[at(q)]);
+      const std::int64_t to = std::min(end, first[at(q + 1)]);
+      if (from >= to) continue;
+      for (std::int64_t k = a.start[at(from)]; k < a.start[at(to)]; ++k)
+        count += a.column[at(k)] < first[at(q)] || a.column[at(k)] >= first[at(q + 1)] ? 1 : 0;
+    }
+    return count;
+  };
+  return reduce_blocks(crew, a.rows, std::int64_t{0}, count_of, std::plus<>());
 }
 
 }  // namespace
 
-LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options)
-    : what_(options.what) {
-  check_matrix(a, options.what);
+void check_matrix(const SparseMatrix& a, const char* what, WorkCrew& crew) {
+  require_well_formed(a, crew);
+  require(a.rows == a.cols, ErrorKind::misuse, what, "a matrix of {} by {} is not square", a.rows,
+          a.cols);
+  require(a.rows > 0, ErrorKind::misuse, what, "a matrix without rows has no solution");
+  const auto first_bad = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k)
+      if (!std::isfinite(a.value[at(k)])) return k;
+    return a.entries();
+  };
+  const std::int64_t bad =
+      reduce_blocks(crew, a.entries(), a.entries(), first_bad,
+                    [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
+  if (bad == a.entries()) return;
+  const std::int64_t row =
+      std::upper_bound(a.start.begin(), a.start.end(), bad) - a.start.begin() - 1;
+  fail(ErrorKind::input, what, "entry ({}, {}) of the matrix is {}", row, a.column[at(bad)],
+       a.value[at(bad)]);
+}
+
+double rows_apart(const SparseMatrix& a, WorkCrew& crew) {
+  struct Lengths {
+    double longest = 0;
+    double shortest = std::numeric_limits<double>::infinity();
+  };
+  const auto of_rows = [&](std::int64_t begin, std::int64_t end) {
+    Lengths lengths;
+    for (std::int64_t i = begin; i < end; ++i) {
+      double largest = 0;
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+        largest = std::max(largest, std::abs(a.value[at(k)]));
+      if (largest == 0) continue;
+      lengths = {std::max(lengths.longest, largest), std::min(lengths.shortest, largest)};
+    }
+    return lengths;
+  };
+  const Lengths all =
+      reduce_blocks(crew, a.rows, Lengths(), of_rows, [](const Lengths& x, const Lengths& y) {
+        return Lengths{std::max(x.longest, y.longest), std::min(x.shortest, y.shortest)};
+      });
+  return all.longest > 0 ? all.longest / all.shortest : 1;
+}
+
+LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options, WorkCrew& crew)
+    : what_(options.what), crew_(crew) {
   const RightPreconditioner& right = options.preconditioner;
   require((right.kind == Preconditioner::custom) == static_cast<bool>(right.apply),
           ErrorKind::misuse, what_, "preconditioner {} {} a function", to_string(right.kind),
           right.apply ? "takes no" : "without");
   matrix_ = a;
-  exponent_ = scaling_exponent(a.value);
+  scale_matrix(options);
+  if (right.kind == Preconditioner::block_jacobi)
+    inverse_ = inverse_of_blocks(matrix_, right.block_size, what_);
+  apply_ = right.apply;
+  if (options.reorder) reorder();
+  measure();
+}
+
+void LinearSystem::scale_matrix(const SystemOptions& options) {
+  exponent_ = scaling_exponent(matrix_.value, crew_);
   std::vector<double> rows;  // by which they were multiplied, to keep what one power would lose
-  if (exponent_ != 0 && options.balance && loses_entries(a.value, exponent_)) {
+  if (exponent_ != 0 && options.balance && loses_entries(matrix_.value, exponent_)) {
     exponent_ = 0;
     rows = scale_rows(matrix_);
   } else if (exponent_ != 0) {
     for (double& value : matrix_.value) value = std::ldexp(value, exponent_);
   }
   if (options.balance) {
-    Balance scale = balance(matrix_);
+    Balance scale = balance(matrix_, crew_);
     row_ = std::move(scale.row);
     col_ = std::move(scale.col);
     for (std::size_t i = 0; i < rows.size(); ++i) row_[i] *= rows[i];
   }
-  if (right.kind == Preconditioner::jacobi) {
+  if (options.preconditioner.kind == Preconditioner::jacobi) {
     std::vector<double> scale = divide_by_diagonal(matrix_, what_);
     for (std::size_t j = 0; j < col_.size(); ++j) scale[j] *= col_[j];
     col_ = std::move(scale);
   }
-  if (right.kind == Preconditioner::block_jacobi)
-    inverse_ = inverse_of_blocks(matrix_, right.block_size, what_);
-  apply_ = right.apply;
+}
+
+void LinearSystem::reorder() {
   constexpr std::int64_t kShare = 20;  // of the entries
-  if (options.reorder && between_quarters(matrix_) > matrix_.entries() / kShare) {
-    std::vector<std::int32_t> order = reverse_cuthill_mckee(matrix_);
-    SparseMatrix ordered = permuted(matrix_, order);
-    if (between_quarters(ordered) < between_quarters(matrix_)) {
-      matrix_ = std::move(ordered);
-      if (inverse_) inverse_ = permuted(*inverse_, order);
-      order_ = std::move(order);
-    }
-  }
-  measure();
+  const std::int64_t between = between_quarters(matrix_, crew_);
+  if (between <= matrix_.entries() / kShare) return;
+  std::vector<std::int32_t> order = reverse_cuthill_mckee(matrix_);
+  SparseMatrix ordered = permuted(matrix_, order);
+  if (between_quarters(ordered, crew_) >= between) return;
+  matrix_ = std::move(ordered);
+  if (inverse_) inverse_ = permuted(*inverse_, order);
+  order_ = std::move(order);
 }
 
 void LinearSystem::measure() {
   if (!preconditioned()) {
-    for (std::int64_t i = 0; i < matrix_.rows; ++i) {
-      double sum = 0;
-      for (std::int64_t k = matrix_.start[at(i)]; k < matrix_.start[at(i + 1)]; ++k)
-        sum += std::abs(matrix_.value[at(k)]);
-      norm_ = std::max(norm_, sum);
-    }
+    const auto largest_sum = [&](std::int64_t begin, std::int64_t end) {
+      double largest = 0;
+      for (std::int64_t i = begin; i < end; ++i) {
+        double sum = 0;
+        for (std::int64_t k = matrix_.start[at(i)]; k < matrix_.start[at(i + 1)]; ++k)
+          sum += std::abs(matrix_.value[at(k)]);
+        largest = std::max(largest, sum);
+      }
+      return largest;
+    };
+    norm_ = reduce_blocks(crew_, matrix_.rows, norm_, largest_sum, larger);
     return;
   }
   std::vector<double> signs(at(matrix_.rows));
@@ -178,40 +241,35 @@ void LinearSystem::call(std::span<const double> u, std::span<double> y) const {
 
 std::vector<double> LinearSystem::rhs(std::span<const double> b) const {
   std::vector<double> scaled(b.size());
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const std::size_t from = order_.empty() ? i : at(order_[i]);
-    scaled[i] = row_.empty() ? b[from] : row_[from] * b[from];
-  }
+  for_blocks(crew_, std::ssize(b), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t from = order_.empty() ? at(i) : at(order_[at(i)]);
+      scaled[at(i)] = row_.empty() ? b[from] : row_[from] * b[from];
+    }
+  });
   return scaled;
-}
-
-ScaledNumber LinearSystem::norm_with_rows(std::vector<ScaledNumber> b) const {
-  for (std::size_t i = 0; i < row_.size(); ++i) {
-    int of_row = 0;
-    int of_b = 0;
-    const double row = std::frexp(row_[i], &of_row);
-    const double value = std::frexp(b[i].value, &of_b);
-    b[i] = {row * value, b[i].exponent + of_row + of_b};
-  }
-  return norm_of(b);
 }
 
 std::vector<double> LinearSystem::unknowns(std::span<const double> x, int shift) const {
   std::vector<double> u(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::size_t from = order_.empty() ? i : at(order_[i]);
-    u[i] = col_.empty() ? x[from] : x[from] / col_[from];
-    if (shift != 0) u[i] = std::ldexp(u[i], shift);
-  }
+  for_blocks(crew_, std::ssize(x), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t from = order_.empty() ? at(i) : at(order_[at(i)]);
+      u[at(i)] = col_.empty() ? x[from] : x[from] / col_[from];
+      if (shift != 0) u[at(i)] = std::ldexp(u[at(i)], shift);
+    }
+  });
   return u;
 }
 
 void LinearSystem::solution(std::span<const double> u, std::span<double> x, int shift) const {
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    const std::size_t to = order_.empty() ? i : at(order_[i]);
-    x[to] = col_.empty() ? u[i] : u[i] * col_[to];
-    if (shift != 0) x[to] = std::ldexp(x[to], shift);
-  }
+  for_blocks(crew_, std::ssize(u), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t to = order_.empty() ? at(i) : at(order_[at(i)]);
+      x[to] = col_.empty() ? u[at(i)] : u[at(i)] * col_[to];
+      if (shift != 0) x[to] = std::ldexp(x[to], shift);
+    }
+  });
 }
 
 void require_finite(std::span<const double> values, const char* what, const char* name) {
@@ -229,10 +287,9 @@ double norm_of(std::span<const double> x) {
   return largest * std::sqrt(sum);
 }
 
-int scaling_exponent(std::span<const double> values) {
+int scaling_exponent(std::span<const double> values, WorkCrew& crew) {
   constexpr int kFar = 128;  // a product of four numbers of this size still has room for sums
-  double largest = 0;
-  for (const double value : values) largest = std::max(largest, std::abs(value));
+  const double largest = largest_of(values, crew);
   if (!(largest > 0) || !std::isfinite(largest)) return 0;
   const int exponent = std::ilogb(largest);
   return std::abs(exponent) > kFar ? -exponent : 0;

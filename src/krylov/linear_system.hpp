@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "scalar/scaled_number.hpp"
+#include "base/work_crew.hpp"
 #include "strata/krylov.hpp"
 #include "strata/sparse_matrix.hpp"
 
@@ -28,13 +28,14 @@ struct SystemOptions {
 
 class LinearSystem {
  public:
-  LinearSystem(const SparseMatrix& a, const SystemOptions& options);
+  /// `a` is as check_matrix() wants it. The crew outlives it.
+  LinearSystem(const SparseMatrix& a, const SystemOptions& options, WorkCrew& crew);
 
   /// As it is solved.
   [[nodiscard]] const SparseMatrix& matrix() const noexcept { return matrix_; }
   [[nodiscard]] std::vector<double> rhs(std::span<const double> b) const;
-  /// ‖R·b‖, b in the order of the caller.
-  [[nodiscard]] ScaledNumber norm_with_rows(std::vector<ScaledNumber> b) const;
+  /// The diagonal of R, in the order of the caller; empty: 1.
+  [[nodiscard]] std::span<const double> row_scale() const noexcept { return row_; }
   /// u with x = 2^−shift·C·u, and x = 2^shift·C·u.
   [[nodiscard]] std::vector<double> unknowns(std::span<const double> x, int shift = 0) const;
   void solution(std::span<const double> u, std::span<double> x, int shift = 0) const;
@@ -54,6 +55,8 @@ class LinearSystem {
   [[nodiscard]] double norm() const noexcept { return norm_; }
 
  private:
+  void scale_matrix(const SystemOptions& options);
+  void reorder();
   void call(std::span<const double> u, std::span<double> y) const;
   void measure();
 
@@ -63,16 +66,24 @@ class LinearSystem {
   std::optional<SparseMatrix> inverse_;
   std::function<void(std::span<const double>, std::span<double>)> apply_;
   const char* what_;
+  WorkCrew& crew_;
   int exponent_ = 0;
   double norm_ = 0;
 };
+
+/// Throws Error{misuse} for a matrix that is not well formed, not square, or empty, Error{input}
+/// for one with an element that is not finite.
+void check_matrix(const SparseMatrix& a, const char* what, WorkCrew& crew);
+
+/// The longest row over the shortest, by their largest elements; rows of zeros are left out.
+[[nodiscard]] double rows_apart(const SparseMatrix& a, WorkCrew& crew);
 
 /// Throws Error{input} naming the first element of a vector that is not finite.
 void require_finite(std::span<const double> values, const char* what, const char* name);
 
 /// The exponent of the power of two by which the largest magnitude comes between 1 and 2, where it
 /// is so far from 1 that squares might overflow or underflow; else 0.
-[[nodiscard]] int scaling_exponent(std::span<const double> values);
+[[nodiscard]] int scaling_exponent(std::span<const double> values, WorkCrew& crew);
 [[nodiscard]] double norm_of(std::span<const double> x);
 
 }  // namespace strata

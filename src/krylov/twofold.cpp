@@ -28,7 +28,7 @@ struct Rows {
         rest += partial.lo + product.lo;
       }
       const DoubleDouble both = two_sum(sum, rest);
-      const auto row = static_cast<std::size_t>(i);
+      const auto row = static_cast<std::size_t>(i - begin);
       y->hi[row] = both.hi;
       y->lo[row] = both.lo;
       y->underflows[row] = underflows ? 1 : 0;
@@ -47,24 +47,18 @@ struct Remainders {
   }
 };
 
-TwofoldVector zeros(const SparseMatrix& a) {
-  const std::vector<double> none(static_cast<std::size_t>(a.rows));
-  return {none, none, std::vector<unsigned char>(none.size())};
-}
-
 }  // namespace
 
 TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x) {
-  TwofoldVector y = zeros(a);
-  run_fused<Rows>(&a, x.data(), &y, std::int64_t{0}, a.rows);
-  return y;
+  return multiply_twofold(a, x, 0, a.rows);
 }
 
-TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x, WorkCrew& crew) {
-  TwofoldVector y = zeros(a);
-  for_blocks(crew, a.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    run_fused<Rows>(&a, x.data(), &y, begin, end);
-  });
+TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x, std::int64_t begin,
+                               std::int64_t end) {
+  const auto rows = static_cast<std::size_t>(end - begin);
+  TwofoldVector y{std::vector<double>(rows), std::vector<double>(rows),
+                  std::vector<unsigned char>(rows)};
+  run_fused<Rows>(&a, x.data(), &y, begin, end);
   return y;
 }
 

@@ -5,13 +5,13 @@
 // Contract: A·x = hi + lo, each element from a compensated sum (Ogita, Rump, Oishi, "Accurate sum
 // and dot product", 2005, Dot2): in error by 2^-53 of lo and about m·2^-106 of the sum of the
 // magnitudes of its m terms. Products that underflow are as far off as that, and the rows that have
-// some are told. Sums have the order of the entries, so equal inputs give equal bits, whatever the
-// number of threads.
+// some are told. Sums have the order of the entries, so equal inputs give equal bits, whichever
+// rows are formed together.
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "base/work_crew.hpp"
 #include "scalar/double_double.hpp"
 #include "strata/sparse_matrix.hpp"
 
@@ -26,9 +26,9 @@ struct TwofoldVector {
 
 /// A·x; x has `cols` elements.
 [[nodiscard]] TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x);
-/// The same by several threads.
+/// Rows begin … end − 1 of it.
 [[nodiscard]] TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x,
-                                             WorkCrew& crew);
+                                             std::int64_t begin, std::int64_t end);
 
 /// product − θ·x, each element rounded once but for 2^-106 of the product.
 [[nodiscard]] std::vector<double> minus_multiple(const TwofoldVector& product, double theta,

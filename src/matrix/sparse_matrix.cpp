@@ -11,6 +11,7 @@
 #include "base/check.hpp"
 #include "base/index.hpp"
 #include "base/work_crew.hpp"
+#include "matrix/sparse_passes.hpp"
 #include "matrix/symmetry.hpp"
 #include "scalar/double_double.hpp"
 
@@ -169,7 +170,9 @@ SparseMatrix sparse_from_compressed(std::int64_t rows, std::int64_t cols,
   return from_compressed(rows, cols, start, index, value, by, summed);
 }
 
-void require_well_formed(const SparseMatrix& a) {
+namespace {
+
+void require_compressed(const SparseMatrix& a) {
   require(a.rows >= 0 && a.cols >= 0 && a.rows <= kExtentMax && a.cols <= kExtentMax &&
               std::ssize(a.start) == a.rows + 1 && a.start.front() == 0 &&
               a.start.back() == a.entries() && a.column.size() == a.value.size(),
@@ -177,15 +180,39 @@ void require_well_formed(const SparseMatrix& a) {
           "a matrix of {} by {} with {} row starts, {} columns and {} values is not compressed by "
           "rows",
           a.rows, a.cols, a.start.size(), a.column.size(), a.value.size());
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    require(a.start[at(i)] <= a.start[at(i + 1)], ErrorKind::misuse, "sparse",
-            "row {} ends before it begins", i);
+}
+
+void require_rows(const SparseMatrix& a, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    require(a.start[at(i)] <= a.start[at(i + 1)] && a.start[at(i)] >= 0 &&
+                a.start[at(i + 1)] <= a.entries(),
+            ErrorKind::misuse, "sparse",
+            "row {} begins at entry {} and ends before {}, of {} entries", i, a.start[at(i)],
+            a.start[at(i + 1)], a.entries());
     for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
       const std::int64_t j = a.column[at(k)];
       const bool ascending = k == a.start[at(i)] || a.column[at(k - 1)] < j;
       require(j >= 0 && j < a.cols && ascending, ErrorKind::misuse, "sparse",
               "row {}: column {} is outside of the matrix or not behind the one before", i, j);
     }
+  }
+}
+
+}  // namespace
+
+void require_well_formed(const SparseMatrix& a) {
+  require_compressed(a);
+  require_rows(a, 0, a.rows);
+}
+
+void require_well_formed(const SparseMatrix& a, WorkCrew& crew) {
+  require_compressed(a);
+  try {
+    for_blocks(crew, a.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      require_rows(a, begin, end);
+    });
+  } catch (const Error&) {
+    require_rows(a, 0, a.rows);  // names the first one
   }
 }
 
@@ -206,8 +233,9 @@ namespace {
 enum class Lines : std::uint8_t { rows, columns };
 
 /// The lengths of the rows or columns, also where squares leave the range of doubles. Sums have the
-/// order of the entries, so the crew shares those of rows alone.
+/// order of the entries.
 std::vector<double> lengths_of(const SparseMatrix& a, Lines lines, WorkCrew& crew) {
+  constexpr int kManyThreads = 7;  // who find all entries of a few columns sooner than one adds all
   const auto each = [&](const auto& visit) {
     if (lines == Lines::rows) {
       for_blocks(crew, a.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
@@ -215,8 +243,17 @@ std::vector<double> lengths_of(const SparseMatrix& a, Lines lines, WorkCrew& cre
           for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
             visit(at(i), a.value[at(k)]);
       });
-    } else {
+    } else if (crew.helpers() < kManyThreads) {
       for (std::size_t k = 0; k < a.value.size(); ++k) visit(at(a.column[k]), a.value[k]);
+    } else {
+      // Each reads all entries for its own columns.
+      const std::int64_t parts = crew.helpers() + 1;
+      crew.share(parts, [&](std::int64_t part) {
+        const auto first = static_cast<std::int32_t>(a.cols * part / parts);
+        const auto end = static_cast<std::int32_t>(a.cols * (part + 1) / parts);
+        for (std::size_t k = 0; k < a.value.size(); ++k)
+          if (a.column[k] >= first && a.column[k] < end) visit(at(a.column[k]), a.value[k]);
+      });
     }
   };
   std::vector<double> length(at(lines == Lines::rows ? a.rows : a.cols));
@@ -264,8 +301,12 @@ void balance_once(SparseMatrix& a, const std::vector<double>& of_rows, Balance& 
 /// matrices and doubly stochastic matrices", 1967), which ends with rows and columns of length 1
 /// whatever the rows and columns were multiplied by before, as one round does not.
 Balance balance(SparseMatrix& a) {
-  Balance scale{std::vector<double>(at(a.rows), 1.0), std::vector<double>(at(a.cols), 1.0)};
   WorkCrew crew(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1);
+  return balance(a, crew);
+}
+
+Balance balance(SparseMatrix& a, WorkCrew& crew) {
+  Balance scale{std::vector<double>(at(a.rows), 1.0), std::vector<double>(at(a.cols), 1.0)};
   constexpr int kRounds = 100;
   constexpr double kEven = 1.5;  // rows that differ less are left alone, …
   constexpr double kMore = 1.2;  // … others are brought as near as this

@@ -27,7 +27,7 @@ struct SparseCholesky::State {
 
 namespace {
 
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 7, .where = kFactorWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 8, .where = kFactorWhere};
 
 /// Hash of the order of elimination and the rows of supernodes, which the numbers of a factor
 /// belong to. A pattern alone has many of them.
@@ -235,6 +235,7 @@ void SparseCholesky::save(const std::string& directory) const {
   FrontSizes sizes = factor.sizes();
   if (sizes.batch > 0) sizes.branch_entries = 1;  // the same panels
   for_saved_sizes(sizes, [&](std::int64_t& size) { writer.add(size); });
+  writer.add(factor.layout().parts);
   writer.add(shift());
   writer.add(exponent());
   writer.add(info().log_determinant);
@@ -259,6 +260,8 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
           "'{}' is not a factor by the analysis beside it", path);
   FrontSizes sizes;
   for_saved_sizes(sizes, [&](std::int64_t& size) { reader.read(size); });
+  std::vector<std::int32_t> parts;
+  reader.read(parts);
   SparseCholeskyOptions as_saved = options;
   double shift = 0;
   int exponent = 0;
@@ -271,7 +274,8 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   reader.read(count);
   std::unique_ptr<State> state;
   try {
-    state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved, sizes)});
+    state =
+        std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved, sizes, parts)});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::misuse) throw;
     fail(ErrorKind::input, kFactorWhere, "'{}' is no factor: {}", path, error.what());

@@ -454,6 +454,12 @@ TEST(Gmres, BadInputIsNamed) {
   b.push_back(1);
   std::swap(a.column[0], a.column[1]);
   (void)message(ErrorKind::misuse, with(1, 30, QrMethod::automatic));
+  for (const std::int64_t beyond : {std::int64_t{-1}, std::int64_t{1} << 40}) {
+    a = test::laplacian(4);
+    a.start[5] = beyond;
+    EXPECT_NE(message(ErrorKind::misuse, with(1, 30, QrMethod::automatic)).find("row 4"),
+              std::string::npos);
+  }
   a = test::diagonal(std::vector<double>(64, 0.0));
   GmresOptions jacobi = with(1, 30, QrMethod::automatic);
   jacobi.preconditioner.kind = Preconditioner::jacobi;

@@ -8,8 +8,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "base/random.hpp"
+#include "matrix/sparse_passes.hpp"
 #include "strata/error.hpp"
 
 namespace strata {
@@ -122,6 +125,65 @@ TEST(SparseMatrix, IsBalancedByRowsThenColumns) {
                   1e-15);
     }
   }
+}
+
+/// Several blocks of rows with entries of many sizes, some rows and columns empty.
+SparseMatrix scattered(std::int64_t rows, std::int64_t cols) {
+  Indices row;
+  Indices col;
+  std::vector<double> value;
+  for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(5 * rows); ++k) {
+    row.push_back(
+        static_cast<std::int64_t>(random_uniform(1, k) * 0.9 * static_cast<double>(rows)));
+    col.push_back(
+        static_cast<std::int64_t>(random_uniform(2, k) * 0.9 * static_cast<double>(cols)));
+    value.push_back(std::exp(20 * random_normal(3, k)));
+  }
+  return sparse_from_entries(rows, cols, row, col, value);
+}
+
+/// As many as add up columns by themselves, and fewer.
+TEST(SparseMatrix, ABalanceHasTheSameBitsOnAnyNumberOfThreads) {
+  for (const auto& [rows, cols] : {std::pair(20000, 20000), std::pair(17, 30000), {30000, 17}}) {
+    const SparseMatrix given = scattered(rows, cols);
+    SparseMatrix expected = given;
+    WorkCrew nobody(0);
+    const Balance scale = balance(expected, nobody);
+    for (const int helpers : {1, 6, 7, 15}) {
+      SparseMatrix a = given;
+      WorkCrew crew(helpers);
+      const Balance found = balance(a, crew);
+      EXPECT_EQ(found.row, scale.row) << helpers;
+      EXPECT_EQ(found.col, scale.col) << helpers;
+      EXPECT_EQ(a.value, expected.value) << helpers;
+    }
+  }
+}
+
+/// Rows whose begin or end lies outside of the entries are not read.
+TEST(SparseMatrix, TheFirstWrongRowIsNamedOnAnyNumberOfThreads) {
+  const SparseMatrix good = scattered(40000, 40000);
+  WorkCrew crew(3);
+  require_well_formed(good, crew);
+  const auto expect_named = [&](const SparseMatrix& a, const std::string& row) {
+    for (const bool shared : {true, false}) {
+      try {
+        shared ? require_well_formed(a, crew) : require_well_formed(a);
+        ADD_FAILURE() << row << " is taken";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("row " + row), std::string::npos) << error.what();
+      }
+    }
+  };
+  for (const std::int64_t wrong : {std::int64_t{-1}, good.entries() + 1, std::int64_t{1} << 60}) {
+    SparseMatrix a = good;
+    a.start[20000] = a.start[35000] = wrong;
+    expect_named(a, "19999");
+  }
+  SparseMatrix a = good;
+  for (const std::int64_t row : {35000, 9000})
+    a.column[static_cast<std::size_t>(a.start[static_cast<std::size_t>(row)])] = 40000;
+  expect_named(a, "9000");
 }
 
 TEST(SparseMatrix, IsPermutedAndReordered) {

@@ -49,8 +49,8 @@ std::shared_ptr<const FrontLayout> layout_of(const FrontFactor& factor) {
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(factor.analysis().order);
   nothing.start.assign(at(nothing.rows) + 1, 0);
-  return std::make_shared<const FrontLayout>(
-      lay_out_fronts(factor.analysis(), nothing, factor.sizes(), factor.element()));
+  return std::make_shared<const FrontLayout>(lay_out_fronts(
+      factor.analysis(), nothing, factor.sizes(), factor.element(), factor.layout().parts));
 }
 
 /// Whether L stays, streams, or is left to the host depends on the budget, and the bits of what
@@ -91,7 +91,8 @@ TEST(OpenedSweeps, SolveAsWhereTheFactorWasMade) {
             else
               ASSERT_TRUE(whole.solve_streamed(view_of(wanted, n), sweep.forward, sweep.backward));
             ASSERT_LT(distance(x, wanted), 1e-12);
-            if (opened.resident() && whole.solves_there()) {
+            // Sixteen right-hand sides at once have other sums than one.
+            if (columns == 1 || (opened.resident() && whole.solves_there())) {
               ASSERT_EQ(x, wanted) << n << ", " << columns << ", " << budget;
             }
             ++(opened.resident() ? stayed : streamed);

@@ -389,8 +389,11 @@ TEST(FrontProgram, RangesHaveTheBitsOfTheWholeTree) {
     whole.bring_home();
     for (const std::int64_t bytes : {200'000, 20'000, 2'000, 1}) {
       if (test::kSanitized && bytes != 2'000) continue;
-      const FrontSizes sizes{
-          .panel_order = 4096, .branch_entries = kWhole, .program = 1, .range_bytes = bytes};
+      const FrontSizes sizes{.panel_order = 4096,
+                             .branch_entries = kWhole,
+                             .program = 1,
+                             .range_values = bytes > 1,
+                             .range_bytes = bytes};
       const SplitAnalysis split = split_supernodes(analysis, bytes, Element::fp64);
       auto layout = std::make_shared<const FrontLayout>(
           lay_out_fronts(split.analysis, a, sizes, Element::fp64, split.parts));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/fronts/front_program.hpp"
+#include "schedule/fixed_places.hpp"
 #include "schedule/plan_layout.hpp"
 #include "sparse/fronts/front_factor.hpp"
 #include "sparse/fronts/front_layout.hpp"
@@ -386,6 +387,66 @@ TEST(FrontRanges, WholeSubtreesWaitForNobody) {
       EXPECT_EQ(analysis.parent[at(s)], s + 1);
   }
   EXPECT_GT(whole, 4);
+}
+
+/// As long as four columns of tiles of the largest front fit. Nearly dense ones among them: with
+/// the values of the whole matrix beside each range there would be none in a quarter.
+TEST(FrontRanges, AreThereInAHalfAndAQuarterOfTheMemory) {
+  const auto band = [](std::int64_t n, std::int64_t width, std::int64_t block) {
+    test::Edges edges(n);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = std::max<std::int64_t>(i - width, i / block * block); j < i; ++j)
+        edges.add(i, j);
+    return test::with_values(edges.matrix(), 5);
+  };
+  const std::vector<SparseMatrix> list{
+      band(300, 300, 300),   band(700, 700, 700),    band(800, 800, 200),
+      band(2000, 150, 2000), test::grid(5, 5, 5),    test::grid(7, 7, 7),
+      test::grid(9, 9, 9),   test::grid(12, 12, 12), test::grid(16, 16, 16)};
+  int own_values = 0;
+  for (const SparseMatrix& a : list) {
+    const SparseAnalysis analysis = analysis_by_amd(a);
+    const FrontSizes sizes = front_sizes(analysis, {}, true);
+    FrontSizes staying = sizes;
+    const auto resident = resident_layout(analysis, a, staying, false, Element::fp64,
+                                          Machine::emulated(1, std::int64_t{1} << 32));
+    const std::int64_t bytes = fixed_places_bytes(front_schedule(resident, 1)).front();
+    std::int64_t order = 0;
+    for (std::int32_t s = 0; s < analysis.supernodes(); ++s)
+      order = std::max<std::int64_t>(order, analysis.width(s) + analysis.row_count(s));
+    for (const int part : {1, 2, 4}) {
+      FrontSizes mine = sizes;
+      SparseAnalysis split = analysis;
+      const auto layout =
+          fitting_layout(split, a, mine, false, Element::fp64, Machine::emulated(1, bytes / part));
+      const bool fit = bytes / part >= 4 * kFrontTile * order * 8;
+      EXPECT_EQ(layout->ranges, part < 4 || fit) << a.rows << " in " << bytes / part;
+      own_values += mine.range_values && layout->ranges ? 1 : 0;
+    }
+  }
+  EXPECT_GE(own_values, 2);
+}
+
+/// Parts that are no chains, as a damaged file may have them.
+TEST(FrontRanges, PartsThatAreNoChainsAreRefused) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  const SplitAnalysis split = split_supernodes(analysis_by_amd(a), 20000, Element::fp64);
+  const auto lay_out = [&](std::span<const std::int32_t> parts) {
+    return lay_out_fronts(split.analysis, a, in_ranges(20000), Element::fp64, parts);
+  };
+  EXPECT_NO_THROW((void)lay_out(split.parts));
+  EXPECT_NO_THROW((void)lay_out({}));
+  EXPECT_THROW((void)lay_out(std::span(split.parts).first(3)), Error);
+  std::int64_t changed = 0;
+  for (std::size_t s = 0; s < split.parts.size(); ++s) {
+    for (const std::int32_t other : {-2, -1, 0, 1, 1 << 30}) {
+      std::vector<std::int32_t> parts = split.parts;
+      if (std::exchange(parts[s], other) == other) continue;
+      EXPECT_THROW((void)lay_out(parts), Error) << s << ' ' << other;
+      ++changed;
+    }
+  }
+  EXPECT_GT(changed, 100);
 }
 
 /// Sizes that make no sense are refused, whoever wrote them.

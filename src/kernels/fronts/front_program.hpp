@@ -155,6 +155,12 @@ struct FrontRecord {
   std::int32_t last_tile;
   std::int32_t panel_place;
   std::int32_t entry_tiles;  ///< entries of A are in tile columns before this one
+  // Where a supernode was split, its parts follow one another in a chain (split_supernodes()).
+  // Solves with a chain sum in the order of solves with the whole front.
+  std::int32_t later;  ///< the first of its rows that are columns of later parts
+  /// Rows of the front that begin with those of the right-hand side: as many as a whole front has
+  /// columns; the first part of a chain has them for all parts, the others have none.
+  std::int32_t own;
   std::int64_t rows_before;  ///< where its rows begin among those of all updates
 };
 /// What a front needs to know of a child, in this branch or before it. At multiples of 2.
@@ -190,22 +196,36 @@ struct FrontJob {
 };
 inline constexpr std::int32_t kFrontJob = sizeof(FrontJob) / sizeof(std::int32_t);
 
-/// Tiles of a front, by the borders above.
+/// Tiles of a front, by the borders above. Sweeps backward sum by tiles, so those with a part of a
+/// split supernode have the borders of the whole front: `later` of its rows are columns of later
+/// parts, whose last tile may be shorter.
 struct FrontTiles {
   std::int32_t width;
   std::int32_t rows;
+  std::int32_t later = 0;
 
-  [[nodiscard]] constexpr std::int32_t across() const {
-    return (width + kFrontTile - 1) / kFrontTile;
+  [[nodiscard]] static constexpr std::int32_t tiles(std::int32_t n) {
+    return (n + kFrontTile - 1) / kFrontTile;
   }
+  [[nodiscard]] constexpr std::int32_t across() const { return tiles(width); }
   [[nodiscard]] constexpr std::int32_t count() const {
-    return across() + (rows + kFrontTile - 1) / kFrontTile;
+    return across() + tiles(later) + tiles(rows - later);
   }
   /// First row of tile row i in the front; that of count() is the order.
   [[nodiscard]] constexpr std::int32_t begin(std::int32_t i) const {
-    const std::int32_t a = across();
-    const std::int32_t at = i < a ? i * kFrontTile : width + (i - a) * kFrontTile;
-    const std::int32_t end = i < a ? width : width + rows;
+    std::int32_t first = 0;
+    std::int32_t end = width;
+    if (i >= across()) {
+      i -= across();
+      first = width;
+      end += later;
+      if (i >= tiles(later)) {
+        i -= tiles(later);
+        first = end;
+        end = width + rows;
+      }
+    }
+    const std::int32_t at = first + i * kFrontTile;
     return at < end ? at : end;
   }
   /// Tiles in the columns of tiles before column j.

@@ -4,6 +4,7 @@
 // Contract: sweep_branch and sweep_range as front.hpp has them. What rows below a front's columns
 // get, and give, lies in the work memory: rows of updates one after the other, m numbers each.
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -48,7 +49,10 @@ class BranchSweep {
   }
 
   void go_forward(const FrontRecord& f) {
-    std::fill_n(below(f), f.rows * m_, T{0});
+    const std::int64_t taken = std::max<std::int64_t>(f.own - f.width, 0);
+    if (f.own == 0) std::fill_n(own(f), f.width * m_, T{0});
+    std::copy_n(own(f) + f.width * m_, taken * m_, below(f));
+    std::fill_n(below(f) + taken * m_, (f.rows - taken) * m_, T{0});
     for (std::int32_t c = 0; c < f.child_count; ++c) {
       ChildRecord child;
       std::memcpy(&child, structure_ + f.children + c * kChildRecord, sizeof child);
@@ -101,11 +105,14 @@ class BranchSweep {
                                    : row_of(fronts_[static_cast<std::size_t>(f.parent)], place);
       std::copy_n(from, m_, below(f) + k * m_);
     }
+    const FrontTiles tiles{f.width, f.rows, f.later};
     for (std::int64_t j = f.width; j-- > 0;) {
       const T* l = panels_ + f.panel + j * f.ld;
       T* x = own(f) + j * m_;
-      subtract_sum(x, l + j + 1, f.width - j - 1, x + m_);
-      subtract_sum(x, l + f.width, f.rows, below(f));
+      for (std::int32_t i = tiles.count(); i-- > static_cast<std::int32_t>(j) / kFrontTile;) {
+        const std::int64_t begin = std::max<std::int64_t>(tiles.begin(i), j + 1);
+        subtract_sum(x, l + begin, tiles.begin(i + 1) - begin, row_of(f, begin));
+      }
       for (std::int64_t r = 0; r < m_; ++r) x[r] /= l[j];
     }
   }

@@ -113,10 +113,13 @@ class TileSweep {
     if (front.expected_rows > 0 && warp() == 0)
       (void)await(fronts_.signals(f), front.expected_rows);
     __syncthreads();
-    start_forward(front, i, begin, rows, in_columns);
+    start_forward(front, i, begin, rows);
+    const int row = thread() % kTile;
+    T b[m];  // of those who make the first half of the sums
+#pragma unroll
+    for (int r = 0; r < m; ++r) b[r] = memory_.b[row * m + r];
     T sum[m] = {};
     int ready = 0;
-    const int row = thread() % kTile;
     const int first = thread() / kTile * kHalf;  // of this thread's columns
     const int count = in_columns ? i : tiles.across();
     for (int k = 0; k < count; ++k) {
@@ -129,6 +132,7 @@ class TileSweep {
         l[c] = row < rows && first + c < columns ? __ldcg(from + std::int64_t{c} * front.ld) : T{0};
       if (ready <= k) ready = await(fronts_.forward(f), k + 1);
       __syncthreads();  // the last tile's x has been used
+      if (k > 0) subtract_halves(b, sum, row);
       const T* x = fronts_.x + static_cast<std::int64_t>(front.column + k * kTile) * m;
       for (int n = thread(); n < kTile * m; n += kThreads)
         memory_.x[n] = n < columns * m ? __ldcg(x + n) : T{0};
@@ -138,8 +142,17 @@ class TileSweep {
 #pragma unroll
         for (int r = 0; r < m; ++r) sum[r] += l[c] * memory_.x[(first + c) * m + r];
       }
+      tell_half(sum, row);
     }
-    subtract_halves(sum, row);
+    __syncthreads();
+    if (count > 0) {
+      subtract_halves(b, sum, row);
+      if (thread() < kTile) {
+#pragma unroll
+        for (int r = 0; r < m; ++r) memory_.b[row * m + r] = b[r];
+      }
+      __syncthreads();
+    }
     if (in_columns) {
       solve_forward(rows);
       put(fronts_.x + static_cast<std::int64_t>(front.column + begin) * m, rows);
@@ -152,7 +165,7 @@ class TileSweep {
 
   /// Column j of tiles.
   __device__ void go_backward(int f, const FrontRecord& front, int j) {
-    const FrontTiles tiles{front.width, front.rows};
+    const FrontTiles tiles{front.width, front.rows, front.later};
     const int across = tiles.across();
     const int columns = tiles.begin(j + 1) - tiles.begin(j);
     load_diagonal(front, j, columns);
@@ -214,12 +227,12 @@ class TileSweep {
       memory_.inverses[n] = n / 64 * 8 < rows ? __ldcg(made + n) : T{0};
   }
 
-  /// b ← this row of tiles of X, or zero, and what children give.
-  __device__ void start_forward(const FrontRecord& front, int i, int begin, int rows,
-                                bool in_columns) {
+  /// b ← those of these rows that the front begins with, else zero, and what children give.
+  __device__ void start_forward(const FrontRecord& front, int i, int begin, int rows) {
     const T* x = fronts_.x + static_cast<std::int64_t>(front.column + begin) * m;
+    const int own = min(rows, front.own - begin) * m;
     for (int n = thread(); n < kTile * m; n += kThreads)
-      memory_.b[n] = in_columns && n < rows * m ? __ldcg(x + n) : T{0};
+      memory_.b[n] = n < own ? __ldcg(x + n) : T{0};
     __syncthreads();
     for (int c = 0; c < front.child_count; ++c) {
       const ChildRecord& child = fronts_.child(front, c);
@@ -236,18 +249,24 @@ class TileSweep {
     }
   }
 
-  /// b ← b − the sums of both halves of the columns.
-  __device__ void subtract_halves(const T (&sum)[m], int row) {
-    if (thread() >= kTile) {
+  /// The sum over half of a tile's columns, from those who made the second one.
+  __device__ void tell_half(T (&sum)[m], int row) {
+    if (thread() < kTile) return;
 #pragma unroll
-      for (int r = 0; r < m; ++r) memory_.half[row * m + r] = sum[r];
+    for (int r = 0; r < m; ++r) {
+      memory_.half[r * kTile + row] = sum[r];
+      sum[r] = T{0};
     }
-    __syncthreads();
-    if (thread() < kTile) {
+  }
+  /// b ← b − the sums over both halves of a tile's columns: tile by tile, so that a front that was
+  /// split has the sums of a whole one.
+  __device__ void subtract_halves(T (&b)[m], T (&sum)[m], int row) const {
+    if (thread() >= kTile) return;
 #pragma unroll
-      for (int r = 0; r < m; ++r) memory_.b[row * m + r] -= sum[r] + memory_.half[row * m + r];
+    for (int r = 0; r < m; ++r) {
+      b[r] -= sum[r] + memory_.half[r * kTile + row];
+      sum[r] = T{0};
     }
-    __syncthreads();
   }
 
   __device__ void put(T* to, int rows) const {

@@ -58,7 +58,7 @@ class OneSweep {
     copy(0);
     copy(1);
     if (in_columns) load_inverses(front, i, rows);
-    start_forward(f, front, i, begin, in_columns ? rows : 0);
+    start_forward(f, front, i, begin, min(rows, front.own - begin));
     const int count = (width + kSpan - 1) / kSpan;
     const auto place = [&](int part) {
       const int column = part * kSpan + thread();
@@ -67,6 +67,7 @@ class OneSweep {
     T sum[kSums] = {};
     multiply(
         count, copy, place, [](int) { return true; }, sum);
+    if (count > 1 && count % 2 != 0) __syncthreads();  // the sums of the tile before have been used
     add_up(sum);
     if (warp() != 0) return;
     T b[2] = {rest(lane()), rest(lane() + kWarp)};
@@ -85,7 +86,7 @@ class OneSweep {
 
   /// Column j of tiles, from the last tile up.
   __device__ void go_backward(int f, const FrontRecord& front, int j) const {
-    const FrontTiles tiles{front.width, front.rows};
+    const FrontTiles tiles{front.width, front.rows, front.later};
     const int across = tiles.across();
     const int last = tiles.count() - 1;
     const int count = last - j;
@@ -168,7 +169,10 @@ class OneSweep {
   }
 
   /// sum ← the products of `count` parts, the first two of which are on their way, with what is in
-  /// their places: messages or not. copy(part) begins to bring a part that there is.
+  /// their places: messages or not. copy(part) begins to bring a part that there is. Forward, those
+  /// of a tile are subtracted from b before those of the next one, so that a front that was split
+  /// has the sums of a whole one: by the last group, beside its products of the next part. sum ←
+  /// those of the last tile.
   template <class Copy, class Place, class IsMessage>
   __device__ void multiply(int count, const Copy& copy, const Place& place,
                            const IsMessage& is_message, T (&sum)[kSums]) const {
@@ -205,6 +209,14 @@ class OneSweep {
           const int other = group() * kEach + k;
           sum[k % kSums] = fma(l[kForward ? place_of(row(), other) : place_of(other, row())], x[k],
                                sum[k % kSums]);
+        }
+        if constexpr (kForward) {
+          if (n == 0 && part > 0 && is_last_group()) memory_.b[row()] = rest(row());
+          if (n == 1 && part + 1 < count) {
+            tell_sum(sum);
+#pragma unroll
+            for (int k = 0; k < kSums; ++k) sum[k] = T{0};
+          }
         }
       }
     }
@@ -272,9 +284,14 @@ class OneSweep {
     if (thread() == 0) signal(fronts_.backward(f));
   }
 
+  /// Whether this thread is of the group that subtracts, which has no messages to read.
+  [[nodiscard]] __device__ static bool is_last_group() { return group() == kGroups - 1; }
+  __device__ void tell_sum(const T (&sum)[kSums]) const {
+    memory_.sums[group()][row()] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
   /// Leaves the sums of all groups in memory; the last tile is there then.
   __device__ void add_up(const T (&sum)[kSums]) const {
-    memory_.sums[group()][row()] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    tell_sum(sum);
     wait_copies<0>();
     __syncthreads();
   }

@@ -12,7 +12,7 @@ namespace strata {
 void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries) {
   if (unit.first_tile >= 0) return lay_out_part(unit, entries);
   const std::int64_t first_code = std::ssize(out_.entries);
-  Branch branch{unit.first, unit.last, std::ssize(out_.structure)};
+  Branch branch{unit.first, unit.last, std::ssize(out_.structure), first_code};
   out_.structure.push_back(unit.last - unit.first + 1);
   out_.structure.push_back(0);
   if (sizes_.range_bytes > 0) find_places(branch);
@@ -42,9 +42,9 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
       unit.workers = static_cast<std::uint32_t>(std::max(cost.workers, 1.0));
   }
   unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(branch.outside, 1), 1});
-  unit.values = add_list(values_, out_.entries, first_code);
+  unit.values =
+      sizes_.program != 0 ? range_values(first_code) : add_list(values_, out_.entries, first_code);
   unit.structure = add_list(structures_, out_.structure, branch.first_int);
-  if (sizes_.program != 0) unit.values = raw_values_;
   unit.work = add_block(works_, in_columns(std::max<std::int64_t>(work, 1)));
   add_places(unit, branch.roots);
   ++statuses_;
@@ -164,7 +164,7 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   const std::int32_t s = unit.first;
   const FrontTiles tiles = tiles_of(s);
   const bool has_panel = unit.first_tile == 0;
-  Branch branch{s, s, std::ssize(out_.structure)};
+  Branch branch{s, s, std::ssize(out_.structure), std::ssize(out_.entries)};
   out_.structure.push_back(1);
   out_.structure.push_back(0);
   FrontRecord record{};
@@ -174,6 +174,7 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   record.panel = tiles.width % 2;
   record.ld_update = static_cast<std::int32_t>(even(tiles.rows));
   record.step = kFrontTile;
+  tell_chain(s, record);
   record.parent = record.places = -1;
   record.place = has_panel ? -1 : -2;
   record.first_tile = unit.first_tile;
@@ -181,7 +182,7 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   record.entries = here(branch);
   std::vector<std::int32_t> tile_entries;
   const FrontUnit& panel = out_.units[at(out_.unit_of[at(s)])];
-  put_program_entries(s, record, entries, tile_entries);
+  put_program_entries(s, record, entries, branch.first_code, tile_entries);
   if (has_panel) {
     out_.panel_place[at(s)] = record.panel;
     out_.panel_ld[at(s)] = record.ld;
@@ -211,7 +212,7 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
                                           branch.first_int, out_.structure);
   unit.update = add_block(updates_, {0, 0, 1, 1});
   unit.structure = add_list(structures_, out_.structure, branch.first_int);
-  unit.values = raw_values_;
+  unit.values = range_values(branch.first_code);
   unit.work = add_block(works_, in_columns(cost.work));
   unit.seconds = cost.seconds;
   unit.share = cost.share;
@@ -298,11 +299,12 @@ void LayoutMaker::add_record(Branch& branch, std::int32_t s, const Place& place,
   record.ld = static_cast<std::int32_t>(place.ld);
   record.ld_update = static_cast<std::int32_t>(place.ld_update);
   record.step = place.step;
+  tell_chain(s, record);
   record.place = place.place;
   record.last_tile = tiles_of(s).count();
   record.entries = here(branch);
   record.tile_entries = static_cast<std::int32_t>(branch.tile_entries.size());
-  put_program_entries(s, record, entries, branch.tile_entries);
+  put_program_entries(s, record, entries, branch.first_code, branch.tile_entries);
   record.places = -1;
   if (inside) {
     record.places = here(branch);
@@ -314,6 +316,16 @@ void LayoutMaker::add_record(Branch& branch, std::int32_t s, const Place& place,
   branch.records.push_back(record);
 }
 
+void LayoutMaker::tell_chain(std::int32_t s, FrontRecord& record) const {
+  record.own = record.width;
+  if (parts_.empty()) return;
+  std::int32_t first = s;
+  while (parts_[at(first)] < 0) --first;
+  const std::int32_t end = a_.first[at(first + parts_[at(first)] + 1)];
+  record.later = end - a_.first[at(s + 1)];
+  record.own = s == first ? record.width + record.later : 0;
+}
+
 std::int32_t LayoutMaker::put_rows(const Branch& branch, std::int32_t s) {
   const std::int32_t place = here(branch);
   for (const std::int32_t row : a_.rows(s))
@@ -322,7 +334,7 @@ std::int32_t LayoutMaker::put_rows(const Branch& branch, std::int32_t s) {
 }
 
 void LayoutMaker::put_program_entries(std::int32_t s, FrontRecord& record,
-                                      const PermutedEntries& entries,
+                                      const PermutedEntries& entries, std::int64_t first_code,
                                       std::vector<std::int32_t>& tile_entries) {
   std::vector<PlacedEntry>& placed = placed_;
   placed.clear();
@@ -337,9 +349,14 @@ void LayoutMaker::put_program_entries(std::int32_t s, FrontRecord& record,
     const std::int32_t column = cut ? tile_at(j) : 0;
     if (column < record.first_tile || column >= record.last_tile) return;
     record.entry_tiles = std::max(record.entry_tiles, column + 1);
+    EntryCode source = code < 0 ? -1 : code >> 1;
+    if (sizes_.range_values && code >= 0) {
+      source = std::ssize(out_.entries) - first_code;
+      out_.entries.push_back(code);
+    }
     placed.push_back({cut ? tiles.before(column) + tile_at(i) - column : 0,
                       static_cast<std::int32_t>(i + j * record.ld),
-                      static_cast<std::int32_t>(code < 0 ? -1 : code >> 1)});
+                      static_cast<std::int32_t>(source)});
   });
   std::stable_sort(placed.begin(), placed.end(),
                    [](const PlacedEntry& x, const PlacedEntry& y) { return x.tile < y.tile; });

@@ -186,7 +186,8 @@ std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, cons
     constexpr std::int64_t kMost = 128;
     FrontSizes ranges = resident_sizes(sizes, false);
     ranges.devices = devices;
-    if (ranges.range_bytes == 0) ranges.range_bytes = budget / kParts;
+    const std::int64_t largest = ranges.range_bytes > 0 ? ranges.range_bytes : budget / kParts;
+    ranges.range_bytes = largest;
     do {
       SplitAnalysis split = split_supernodes(analysis, ranges.range_bytes, element);
       std::shared_ptr<const FrontLayout> layout;
@@ -204,6 +205,9 @@ std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, cons
         return layout;
       }
       ranges.range_bytes /= 2;
+      // The values of the whole matrix may be what leaves no room beside a range.
+      if (ranges.range_bytes <= budget / kMost && !std::exchange(ranges.range_values, true))
+        ranges.range_bytes = largest;
     } while (ranges.range_bytes > budget / kMost);
   }
   sizes.range_bytes = 0;

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
@@ -22,6 +21,7 @@
 #include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
+#include "sparse/fronts/front_entries.hpp"
 #include "sparse/fronts/front_schedule.hpp"
 #include "sparse/fronts/inverse_panels.hpp"
 #include "sparse/ordering/error_places.hpp"
@@ -61,7 +61,7 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
 }
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options,
-                         const FrontSizes& sizes)
+                         const FrontSizes& sizes, std::span<const std::int32_t> parts)
     : asked_(options),
       options_(options.run),
       sizes_(sizes),
@@ -69,7 +69,7 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
       analysis_(std::move(analysis)),
       given_sizes_(true),
       sizes_of_caller_(true) {
-  begin();
+  begin(parts);
 }
 
 void FrontFactor::choose_sizes() {
@@ -79,12 +79,12 @@ void FrontFactor::choose_sizes() {
 }
 
 /// Where there is no matrix yet.
-void FrontFactor::begin() {
+void FrontFactor::begin(std::span<const std::int32_t> parts) {
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(analysis_.order);
   nothing.start.assign(at(nothing.rows) + 1, 0);
-  layout_ =
-      std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, nothing, sizes_, element_));
+  layout_ = std::make_shared<const FrontLayout>(
+      lay_out_fronts(analysis_, nothing, sizes_, element_, parts));
   info_.ok = false;
 }
 
@@ -211,46 +211,6 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   return true;
 }
 
-/// Entries of A + shift·I, as units need them.
-template <class T>
-BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
-  return [this, &a](const BlockExtent& x, std::byte* to) {
-    auto* out = reinterpret_cast<T*>(to);
-    // A float that is no longer normal has lost its digits; off the diagonal that may not matter.
-    const auto checked = [this](double value, bool on_diagonal) {
-      const T held = static_cast<T>(value);
-      const bool exact = std::is_same_v<T, double> || value == 0;
-      require(std::isfinite(held) && (!on_diagonal || exact || std::isnormal(held)),
-              ErrorKind::input, kFactorWhere,
-              "an element of A + shift·I is {}, which {} cannot hold",
-              std::scalbn(value, exponent_), to_string(element_));
-      return held;
-    };
-    if (x.col == kRawValues && element_ == Element::fp64) {  // finite, as is known by now
-      for_blocks(*crew_, std::ssize(a.value),
-                 [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-                   std::copy(a.value.begin() + begin, a.value.begin() + end, out + begin);
-                 });
-      out[x.rows - 1] = static_cast<T>(shift_in_range_);
-      return;
-    }
-    if (x.col == kRawValues) {
-      for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
-        if (i == j) (void)checked(a.value[at(k)] + shift_in_range_, true);
-      });
-      for (std::size_t k = 0; k < a.value.size(); ++k) out[k] = checked(a.value[k], false);
-      out[x.rows - 1] = checked(shift_in_range_, false);
-      return;
-    }
-    for (std::int64_t k = 0; k < x.rows; ++k) {
-      const EntryCode code = layout_->entries[at(x.row + k)];
-      const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
-      const bool on_diagonal = (code & 1) != 0;
-      out[k] = checked(on_diagonal ? value + shift_in_range_ : value, on_diagonal);
-    }
-  };
-}
-
 namespace {
 
 /// 2^(−exponent)·A, if that brings all of its diagonal into the range of floats, too.
@@ -298,7 +258,7 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
 void FrontFactor::run_factorization(const SparseMatrix& a) {
   if (resident()) return run_resident(a.value, &a);
   MemoryStore store =
-      homes_->store(element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
+      homes_->store(values_of(*layout_, a, {shift_in_range_, exponent_}, element_, *crew_));
   IssueOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
@@ -357,7 +317,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   if (!raw)
     entries = std::make_shared<FamilyMemory>(
         blocks, fronts::kValues,
-        element_ == Element::fp64 ? source_of<double>(*a) : source_of<float>(*a));
+        values_of(*layout_, *a, {shift_in_range_, exponent_}, element_, *crew_));
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   MemoryStore store = store_of(std::move(entries), status);
   const auto load = [&](int device, Queue& queue, std::span<const PlacedBlock> placed) {

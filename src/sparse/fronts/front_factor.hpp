@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/work_crew.hpp"
@@ -96,9 +97,9 @@ class FrontFactor {
  public:
   /// Nothing is planned, and no memory taken, before there is a matrix.
   FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options);
-  /// The same with these sizes.
+  /// The same with these sizes; `parts` are those of a SplitAnalysis, if it is one.
   FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options,
-              const FrontSizes& sizes);
+              const FrontSizes& sizes, std::span<const std::int32_t> parts = {});
 
   /// Factors A + shift·I; `a` has the pattern that was analyzed.
   void factor(const SparseMatrix& a, double shift);
@@ -156,7 +157,7 @@ class FrontFactor {
   void adopt(const FactorInfo& info, double shift, int exponent = 0);
 
  private:
-  void begin();
+  void begin(std::span<const std::int32_t> parts = {});
   void check_home();
   void choose_sizes();
   void choose_devices(const SparseMatrix& a);
@@ -181,8 +182,6 @@ class FrontFactor {
   [[nodiscard]] double log_determinant() const;
   template <class T>
   void clear_gaps() const;
-  template <class T>
-  [[nodiscard]] BlockSource source_of(const SparseMatrix& a) const;
 
   SparseCholeskyOptions asked_;
   RunOptions options_;

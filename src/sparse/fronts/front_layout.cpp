@@ -22,6 +22,22 @@ void cut_evenly(std::int64_t from, std::int64_t extent, std::int64_t tile,
   for (std::int64_t k = 1; k <= parts; ++k) cuts.push_back(from + extent * k / parts);
 }
 
+/// Whether `parts` can be those of a SplitAnalysis: each part is given its columns and rows by the
+/// one before.
+void require_chains(const SparseAnalysis& a, std::span<const std::int32_t> parts) {
+  const auto follows = [&](std::int32_t s) {
+    return a.parent[at(s - 1)] == s && a.row_count(s - 1) == a.width(s) + a.row_count(s);
+  };
+  bool well_formed = parts.empty() || std::ssize(parts) == a.supernodes();
+  std::int32_t more = 0;  // parts that belong to the chain
+  for (std::int32_t s = 0; s < std::ssize(parts) && well_formed; ++s) {
+    const std::int32_t part = parts[at(s)];
+    well_formed = more > 0 ? part == -1 && follows(s) : part >= 0 && part < a.supernodes() - s;
+    more = more > 0 ? more - 1 : part;
+  }
+  require(well_formed, ErrorKind::misuse, "factor", "parts of supernodes that are no chains");
+}
+
 }  // namespace
 
 void LayoutMaker::make_units() {
@@ -64,7 +80,7 @@ void LayoutMaker::make_units() {
 }
 
 void LayoutMaker::make_blocks(const PermutedEntries& entries, std::int64_t values) {
-  if (sizes_.program != 0) {
+  if (sizes_.program != 0 && !sizes_.range_values) {
     require(values < std::numeric_limits<std::int32_t>::max(), ErrorKind::misuse, "factor",
             "{} entries are beyond what 32 bits count", values);
     raw_values_ = add_block(values_, {0, kRawValues, values + 1, 1});
@@ -346,8 +362,10 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
         places_fit(analysis.width(s), analysis.row_count(s)), ErrorKind::misuse, "factor",
         "a front of {} columns and {} rows below them in a range: 32 bits do not count its places",
         analysis.width(s), analysis.row_count(s));
+  require_chains(analysis, parts);
   FrontLayout layout;
   layout.ranges = layout.own_places = sizes.range_bytes > 0;
+  layout.parts.assign(parts.begin(), parts.end());
   LayoutMaker maker(analysis, sizes, element, parts, layout);
   maker.make_units();
   maker.make_blocks(permuted_entries(analysis, a), a.entries());

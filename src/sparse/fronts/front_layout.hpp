@@ -23,8 +23,10 @@ struct FrontSizes {
   std::int64_t panel_order = 512;        ///< largest order of a front that is not cut into tiles
   std::int64_t branch_entries = 262144;  ///< of the panels of a branch of several supernodes
   /// Whether branches have a program (kernels/fronts/front_program.hpp), with room to read by twos
-  /// and a place for each update; their values are those of the whole matrix, as it was given.
+  /// and a place for each update; their values are those of the whole matrix, as it was given,
+  /// unless ranges have blocks of values of their own.
   std::int64_t program = 0;  ///< 1: they do
+  bool range_values = false;
   /// Bytes of the panels and updates of a range at most, for branches with a program: all units are
   /// then ranges of the postorder. A front that takes more is cut: its panel is a unit, and so are
   /// ranges of the columns of its update. 0: units are no ranges.
@@ -47,8 +49,8 @@ inline constexpr std::int64_t kRangesThatStay = std::int64_t{1} << 60;
 
 /// The same tree, with supernodes whose panels take more than so many bytes cut into chains of such
 /// that do not, of a width that is a multiple of kFrontTile. `parts` says how many follow the first
-/// part of each chain, −1 of the others: the first one's front gets the entries of A of all, so
-/// that sums are made in the order in which they were before.
+/// part of each chain, −1 of the others: the first one's front gets the entries of A, and the rows
+/// of right-hand sides, of all, so that sums are made in the order in which they were before.
 struct SplitAnalysis {
   SparseAnalysis analysis;
   std::vector<std::int32_t> parts;
@@ -59,6 +61,8 @@ struct SplitAnalysis {
 /// The column by which the block of family kValues is told that holds the whole matrix's, and the
 /// shift behind them.
 inline constexpr std::int64_t kRawValues = 1;
+/// That of blocks with the values that a range needs of them, and the shift behind them.
+inline constexpr std::int64_t kRangeValues = 2;
 
 /// The largest order of a front as one panel without a program, whose update is a square: places
 /// in a block are of 32 bits. For ranges see places_fit() (kernels/fronts/front_program.hpp).
@@ -150,8 +154,9 @@ struct FrontLayout {
   std::vector<std::int64_t> panel_place;
   std::vector<std::int32_t> panel_ld;
   BlockTable blocks;
-  bool ranges = false;      ///< units are ranges of the postorder
-  bool own_places = false;  ///< blocks have places of their own size on a device, not slots
+  bool ranges = false;              ///< units are ranges of the postorder
+  bool own_places = false;          ///< blocks have places of their own size on a device, not slots
+  std::vector<std::int32_t> parts;  ///< as it was laid out by: of a SplitAnalysis, or none
   /// What family kStructure, and kPlaces, hold; a block's extent begins at row `row`.
   std::vector<std::int32_t> structure;
   std::vector<std::int32_t> places;

@@ -133,6 +133,15 @@ class LayoutMaker {
   [[nodiscard]] FrontTiles tiles_of(std::int32_t s) const {
     return {static_cast<std::int32_t>(a_.width(s)), static_cast<std::int32_t>(a_.row_count(s))};
   }
+  /// The values of a range: those of the whole matrix, or what the last entries, from `first` on,
+  /// are codes of.
+  [[nodiscard]] std::int64_t range_values(std::int64_t first) {
+    if (!sizes_.range_values) return raw_values_;
+    const std::int64_t count = std::ssize(out_.entries) - first;
+    return add_block(values_, {first, kRangeValues, count + 1, 1});
+  }
+  /// Tells a record of s where s stands in a chain of parts.
+  void tell_chain(std::int32_t s, FrontRecord& record) const;
   /// Share of the unit in the work of a front that is cut, by the products of its tiles.
   [[nodiscard]] double share_of(const FrontUnit& unit) const {
     if (unit.first_tile < 0) return 1;
@@ -152,6 +161,7 @@ class LayoutMaker {
   struct Branch {
     std::int32_t first, last;
     std::int64_t first_int;
+    std::int64_t first_code;
     std::int64_t panels = 0;
     std::int64_t inverses = 0;  ///< tiles on diagonals
     std::int64_t outside = 0;   ///< of updates
@@ -217,9 +227,10 @@ class LayoutMaker {
 
   /// Places in the front, by tiles where it is cut into tiles, of those of its tile columns that
   /// are made here; then which values they are. Where those of each tile begin goes to
-  /// `tile_entries`, as counted from the first of these columns on.
+  /// `tile_entries`, as counted from the first of these columns on. The codes of the unit begin
+  /// with `first_code` where ranges have values of their own.
   void put_program_entries(std::int32_t s, FrontRecord& record, const PermutedEntries& entries,
-                           std::vector<std::int32_t>& tile_entries);
+                           std::int64_t first_code, std::vector<std::int32_t>& tile_entries);
 
   void lay_out_panel(FrontUnit& unit, const PermutedEntries& entries);
 
