@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
 #include "base/index.hpp"
+#include "device/device_host.hpp"
 #include "kernels/krylov/panel.hpp"
 #include "session/budget.hpp"
 
@@ -171,10 +172,13 @@ void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
   const BasisScript script = widest_script(block, rotated);
   std::int64_t needed = 0;
   std::size_t count = 0;
+  WorkCrew crew(describe_host().compute_queues - 1);
+  const auto cut = [&](const SparseMatrix& a, std::int64_t per_device) {
+    return cut_into_slabs(a, session_.devices().count(), per_device, crew);
+  };
   for (std::int64_t per_device = 1;; per_device *= 2) {
-    slabs_ = cut_into_slabs(a_, session_.devices().count(), per_device);
-    if (right_.matrix != nullptr)
-      inverse_slabs_ = cut_into_slabs(*right_.matrix, session_.devices().count(), per_device);
+    slabs_ = cut(a_, per_device);
+    if (right_.matrix != nullptr) inverse_slabs_ = cut(*right_.matrix, per_device);
     choose_ghosts();
     BasisProblem widest = problem();
     widest.taken = 0;

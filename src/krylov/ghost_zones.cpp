@@ -19,7 +19,7 @@ class ZoneMaker {
 
   void make(int s) {
     const RowSlab& slab = slabs_.slabs[at(s)];
-    const std::vector<std::int32_t> ghosts = find(slab);
+    const std::vector<std::int32_t> ghosts = find(s);
     GhostZone zone;
     zone.rows = std::ssize(ghosts);
     zone.first_row = std::ssize(made_.start);
@@ -48,9 +48,17 @@ class ZoneMaker {
     return row >= slab.first && row < slab.first + slab.rows;
   }
 
-  /// The ghost rows of a slab, ascending; their distances are in level_.
-  std::vector<std::int32_t> find(const RowSlab& slab) {
+  /// The ghost rows of a slab, ascending; their distances are in level_. Those at distance 1 are
+  /// its halo.
+  std::vector<std::int32_t> find(int s) {
+    const RowSlab& slab = slabs_.slabs[at(s)];
     std::vector<std::int32_t> ghosts;
+    for (const HaloLink& link : slabs_.links) {
+      if (link.to != s) continue;
+      for (const std::int32_t row : link.index)
+        ghosts.push_back(static_cast<std::int32_t>(slabs_.slabs[at(link.from)].first + row));
+    }
+    for (const std::int32_t row : ghosts) level_[at(row)] = 1;
     const auto look_from = [&](std::int64_t row, std::int64_t level) {
       for (std::int64_t k = a_.start[at(row)]; k < a_.start[at(row + 1)]; ++k) {
         const std::int32_t j = a_.column[at(k)];
@@ -59,7 +67,6 @@ class ZoneMaker {
         ghosts.push_back(j);
       }
     };
-    for (std::int64_t row = slab.first; row < slab.first + slab.rows; ++row) look_from(row, 1);
     std::size_t begin = 0;
     for (std::int64_t level = 2; level <= made_.depth; ++level) {
       const std::size_t end = ghosts.size();

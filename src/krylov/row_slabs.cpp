@@ -13,24 +13,34 @@
 namespace strata {
 namespace {
 
+void sort_and_keep_one(std::vector<std::int32_t>& columns) {
+  std::sort(columns.begin(), columns.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+}
+
 /// The columns of a slab that are rows of others, ascending.
 std::vector<std::int32_t> outside_columns(const SparseMatrix& a, const RowSlab& slab,
-                                          std::vector<std::int32_t>& seen_by, std::int32_t number) {
+                                          WorkCrew& crew) {
+  std::vector<std::vector<std::int32_t>> of_block(at(blocks_of(slab.entries)));
+  for_blocks(crew, slab.entries, [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+    std::vector<std::int32_t>& outside = of_block[at(block)];
+    for (std::int64_t k = slab.first_entry + begin; k < slab.first_entry + end; ++k) {
+      const std::int32_t j = a.column[at(k)];
+      if (j < slab.first || j >= slab.first + slab.rows) outside.push_back(j);
+    }
+    sort_and_keep_one(outside);
+  });
   std::vector<std::int32_t> outside;
-  for (std::int64_t k = slab.first_entry; k < slab.first_entry + slab.entries; ++k) {
-    const std::int32_t j = a.column[at(k)];
-    const bool own = j >= slab.first && j < slab.first + slab.rows;
-    if (own || seen_by[at(j)] == number) continue;
-    seen_by[at(j)] = number;
-    outside.push_back(j);
-  }
-  std::sort(outside.begin(), outside.end());
+  for (const std::vector<std::int32_t>& some : of_block)
+    outside.insert(outside.end(), some.begin(), some.end());
+  sort_and_keep_one(outside);
   return outside;
 }
 
 }  // namespace
 
-RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_device) {
+RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_device,
+                        WorkCrew& crew) {
   RowSlabs cut;
   cut.rows = a.rows;
   cut.chunk_log2 = panel_chunk_log2(a.rows);
@@ -59,17 +69,16 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
                          [](std::int64_t r, const RowSlab& slab) { return r < slab.first; });
     return static_cast<int>(behind - cut.slabs.begin()) - 1;
   };
-  std::vector<std::int32_t> place, seen_by;  // of several slabs
+  std::vector<std::int32_t> place;  // of several slabs
   if (count > 1) {
     cut.column.resize(a.column.size());
     place.assign(at(a.rows), -1);
-    seen_by.assign(at(a.rows), -1);
   }
   for (int s = 0; s < static_cast<int>(count); ++s) {
     RowSlab& slab = cut.slabs[at(s)];
     const bool all = slab.rows == a.rows;
     const std::vector<std::int32_t> outside =
-        all ? std::vector<std::int32_t>() : outside_columns(a, slab, seen_by, s);
+        all ? std::vector<std::int32_t>() : outside_columns(a, slab, crew);
     slab.halo = std::ssize(outside);
     for (std::int64_t i = 0; i < slab.halo; ++i) {
       const std::int32_t j = outside[at(i)];
@@ -81,12 +90,17 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
     }
     for (std::int64_t row = slab.first; row <= slab.first + slab.rows; ++row)
       cut.start.push_back(static_cast<std::int32_t>(a.start[at(row)] - slab.first_entry));
-    if (all) cut.column = a.column;
-    for (std::int64_t k = slab.first_entry; !all && k < slab.first_entry + slab.entries; ++k) {
-      const std::int32_t j = a.column[at(k)];
-      const bool own = j >= slab.first && j < slab.first + slab.rows;
-      cut.column[at(k)] = own ? static_cast<std::int32_t>(j - slab.first) : place[at(j)];
+    if (all) {
+      cut.column = a.column;
+      continue;
     }
+    for_blocks(crew, slab.entries, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t k = slab.first_entry + begin; k < slab.first_entry + end; ++k) {
+        const std::int32_t j = a.column[at(k)];
+        const bool own = j >= slab.first && j < slab.first + slab.rows;
+        cut.column[at(k)] = own ? static_cast<std::int32_t>(j - slab.first) : place[at(j)];
+      }
+    });
   }
   return cut;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "strata/sparse_matrix.hpp"
 
 namespace strata {
@@ -43,6 +44,7 @@ struct RowSlabs {
 
 /// `per_device` slabs for each of `devices` devices, fewer where there are not as many chunks.
 /// Throws Error{misuse} where a slab has 2^31 entries or more.
-[[nodiscard]] RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_device);
+[[nodiscard]] RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_device,
+                                      WorkCrew& crew);
 
 }  // namespace strata

@@ -249,9 +249,10 @@ TEST_F(Relation, IsFollowedForASymmetricMatrix) {
 
 /// A step is a task a device, whatever the vectors; what travels between slabs comes on top.
 TEST(BasisScript, HasFewTasks) {
+  WorkCrew crew(2);
   const SparseMatrix a = test::grid(40, 7, 9);  // neighbours are in the next slab at most
   for (const int devices : {1, 2, 4}) {
-    const RowSlabs cut = cut_into_slabs(a, devices, 1);
+    const RowSlabs cut = cut_into_slabs(a, devices, 1, crew);
     ASSERT_EQ(std::ssize(cut.slabs), devices);
     ASSERT_EQ(std::ssize(cut.links), 2 * (devices - 1));
     BasisScript script;
@@ -287,9 +288,10 @@ TEST(RowSlabs, MultiplyAsTheMatrix) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = random_normal(8, i);
   std::vector<double> expected(x.size());
   multiply(a, x, expected);
+  WorkCrew crew(2);
   for (const auto& [devices, per_device] :
        {std::pair(1, 1), std::pair(3, 1), std::pair(4, 2), std::pair(2, 64), std::pair(40, 1)}) {
-    const RowSlabs cut = cut_into_slabs(a, devices, per_device);
+    const RowSlabs cut = cut_into_slabs(a, devices, per_device, crew);
     std::int64_t rows = 0;
     for (std::size_t s = 0; s < cut.slabs.size(); ++s) {
       const RowSlab& slab = cut.slabs[s];

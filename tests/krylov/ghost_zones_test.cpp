@@ -53,9 +53,10 @@ std::vector<std::int64_t> reached(const SparseMatrix& a, const RowSlab& slab, st
 }
 
 TEST(GhostZones, HaveTheRowsThatCanBeReached) {
+  WorkCrew crew(2);
   for (const SparseMatrix& a : {band(1500), test::grid(31, 6, 7), test::grid(1, 1, 1), band(129)}) {
     for (const int devices : {1, 2, 3, 5}) {
-      const RowSlabs cut = cut_into_slabs(a, devices, 1);
+      const RowSlabs cut = cut_into_slabs(a, devices, 1, crew);
       for (const std::int64_t depth : {1, 2, 3, 8}) {
         const GhostZones made = make_ghost_zones(a, cut, depth);
         ASSERT_EQ(made.zones.size(), cut.slabs.size());
@@ -141,7 +142,8 @@ TEST_P(GhostProducts, HaveTheBitsOfPlainOnesInOneExchange) {
           EXPECT_EQ(got.halo.ghost_zones, ghosts && count > 1) << got.halo.why;
           EXPECT_EQ(got.halo.exchanges, count == 1 ? 0 : ghosts ? 2 : kDepth + 3);
           if (count == 1) continue;
-          const RowSlabs cut = cut_into_slabs(a, count, 1);
+          WorkCrew crew(0);
+          const RowSlabs cut = cut_into_slabs(a, count, 1, crew);
           const GhostZones zones = make_ghost_zones(a, cut, kDepth);
           std::int64_t elements = 0;
           for (const HaloLink& link : ghosts ? zones.links : cut.links)
