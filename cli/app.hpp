@@ -68,6 +68,7 @@ void add_solve(Command& app, CommonOptions& common, Run& run);
 void add_loglik(Command& app, CommonOptions& common, Run& run);
 void add_fit(Command& app, CommonOptions& common, Run& run);
 void add_predict(Command& app, CommonOptions& common, Run& run);
+void add_variogram(Command& app, CommonOptions& common, Run& run);
 void add_crossval(Command& app, CommonOptions& common, Run& run);
 void add_kl(Command& app, CommonOptions& common, Run& run);
 void add_simulate(Command& app, CommonOptions& common, Run& run);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/random.hpp"
 #include "cli/fit_search.hpp"
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
@@ -143,6 +144,34 @@ struct HoldoutScores {
   Scores scores;
 };
 
+/// The semivariogram of the residuals, of a sample where there are many observations, with the
+/// model. None where its numbers are out of the range of doubles.
+std::optional<ReportChart> residual_chart(const Observations& data,
+                                          const MaternParameters& parameters,
+                                          const FitOptions& options) {
+  constexpr std::int64_t kMost = 20'000;  // 2e8 pairs, a second or two
+  VariogramOptions how;
+  how.mean = options.mean;
+  how.distance = parameters.separation.distance;
+  const std::int64_t n = data.points.size();
+  Observations some;
+  for (std::int64_t i = 0; n > kMost && i < n; ++i)
+    if (random_uniform(1, static_cast<std::uint64_t>(i)) * static_cast<double>(n) < kMost)
+      some.add(data.points, data.values[static_cast<std::size_t>(i)], static_cast<std::size_t>(i));
+  const Observations& used = n > kMost ? some : data;
+  ReportChart chart;
+  try {
+    chart = variogram_chart(variogram(used.points, used.values, how), parameters, how.distance);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::numerical) throw;
+    return std::nullopt;
+  }
+  chart.title =
+      fmt::format("Semivariogram of the residuals{}, with the model",
+                  n > kMost ? fmt::format(" ({} observations drawn)", used.points.size()) : "");
+  return chart;
+}
+
 void fill_report(ReportData& report, const FitArguments& arguments, const SplitObservations& data,
                  const FitResult& result, const Model& model,
                  const std::optional<HoldoutScores>& held, const FitOptions& options) {
@@ -188,6 +217,9 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   }
   report.run = result.likelihood.run;
   add_precision_map(report, result.mixed);
+  if (data.fit.points.t.empty()) {
+    if (auto chart = residual_chart(data.fit, p, options)) report.charts.push_back(*chart);
+  }
   ReportMap map;
   map.x_label = arguments.columns.x;
   map.y_label = arguments.columns.y;

@@ -133,6 +133,48 @@ void print_rounding(const PredictionRounding& rounding) {
              within(rounding.standard_error_error));
 }
 
+ReportChart variogram_chart(const Variogram& variogram,
+                            const std::optional<MaternParameters>& model, Distance distance) {
+  constexpr std::size_t kLinesMax = 9;
+  ReportChart chart;
+  chart.title = "Semivariogram";
+  chart.x_label = distance == Distance::great_circle ? "distance, km" : "distance";
+  chart.y_label = "semivariance";
+  chart.x_scale = AxisScale::linear;
+  std::vector<const VariogramClass*> first;  // of each line
+  for (const VariogramClass& one : variogram.classes) {
+    const bool same = !first.empty() && one.time_to == first.back()->time_to &&
+                      (one.direction == first.back()->direction || std::isnan(one.direction));
+    if (!same) {
+      if (first.size() == kLinesMax) break;
+      first.push_back(&one);
+      std::string name =
+          std::isnan(one.direction) ? "" : fmt::format("{:g} degrees", one.direction);
+      if (one.time_to > 0)
+        name += fmt::format("{}{:g} to {:g} in time", name.empty() ? "" : ", ", one.time_from,
+                            one.time_to);
+      chart.series.push_back({name.empty() ? "Matheron" : name, {}, {}});
+    }
+    chart.series.back().x.push_back(one.distance);
+    chart.series.back().y.push_back(one.semivariance);
+  }
+  if (chart.series.size() == 1) {
+    ReportSeries robust{"Cressie and Hawkins", chart.series.front().x, {}};
+    for (const VariogramClass& one : variogram.classes) robust.y.push_back(one.robust);
+    chart.series.push_back(std::move(robust));
+  }
+  if (model) {
+    constexpr int kPoints = 100;
+    ReportSeries curve{"model", {}, {}};
+    for (int k = 1; k <= kPoints; ++k) {
+      curve.x.push_back(variogram.cutoff * k / kPoints);
+      curve.y.push_back(semivariance(*model, curve.x.back()));
+    }
+    chart.series.push_back(std::move(curve));
+  }
+  return chart;
+}
+
 void print_sizes(const RunReport& run) {
   const double matrix = 8.0 * static_cast<double>(run.n) * static_cast<double>(run.n);
   fmt::print(

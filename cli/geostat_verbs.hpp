@@ -1,6 +1,7 @@
 #pragma once
 // What the verbs of Gaussian processes share: how a model, its sizes and its predictions are told.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ void add_parameters(Command& app, MaternParameters& parameters);
 /// mean_error and what else is known of rounding; nothing where it was not estimated.
 void add_rounding_json(Json& object, const PredictionRounding& rounding);
 void print_rounding(const PredictionRounding& rounding);
+
+/// A semivariogram: a line for each direction and class of times, robust estimates beside where
+/// there is one such line, and the curve of a model (along its major axis, at one time).
+[[nodiscard]] ReportChart variogram_chart(const Variogram& variogram,
+                                          const std::optional<MaternParameters>& model,
+                                          Distance distance);
 
 /// How the matrix compares with the memory it was factored in.
 void print_sizes(const RunReport& run);

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   add_plan(app, common, run);
   add_solve(app, common, run);
   add_loglik(app, common, run);
+  add_variogram(app, common, run);
   add_fit(app, common, run);
   add_predict(app, common, run);
   add_crossval(app, common, run);

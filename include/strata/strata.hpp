@@ -25,3 +25,4 @@
 #include "strata/stripe_lu.hpp"
 #include "strata/trace.hpp"
 #include "strata/trace_export.hpp"
+#include "strata/variogram.hpp"

@@ -53,8 +53,10 @@ struct ScaledNumber {
 [[nodiscard]] inline ScaledNumber norm_of(std::span<const ScaledNumber> x) {
   if (const std::optional<ScaledNumber> norm = norm_of_one_exponent(x)) return *norm;
   int most = std::numeric_limits<int>::min();
-  for (const ScaledNumber& number : x)
+  for (const ScaledNumber& number : x) {
+    if (!std::isfinite(number.value)) return {std::abs(number.value), 0};
     if (number.value != 0) most = std::max(most, leading_exponent(number));
+  }
   double square = 0;
   for (const ScaledNumber& number : x) {
     if (number.value == 0) continue;

@@ -427,6 +427,46 @@ TEST(FrontRanges, AreThereInAHalfAndAQuarterOfTheMemory) {
   EXPECT_GE(own_values, 2);
 }
 
+TEST(FrontRanges, PartsAreJoinedAgain) {
+  std::int64_t split_ones = 0;
+  for (const SparseMatrix& a : test::front_matrices(300)) {
+    const SparseAnalysis analysis = analysis_by_amd(a);
+    for (const std::int64_t bytes : {1 << 30, 20000, 1}) {
+      const SplitAnalysis split = split_supernodes(analysis, bytes, Element::fp64);
+      split_ones += split.analysis.supernodes() > analysis.supernodes() ? 1 : 0;
+      const SparseAnalysis joined = joined_supernodes(split.analysis, split.parts);
+      EXPECT_EQ(joined.first, analysis.first);
+      EXPECT_EQ(joined.parent, analysis.parent);
+      EXPECT_EQ(joined.row_start, analysis.row_start);
+      EXPECT_EQ(joined.row, analysis.row);
+      EXPECT_EQ(joined.branch, analysis.branch);
+      EXPECT_EQ(joined.level, analysis.level);
+      EXPECT_EQ(joined.counts.panel_bytes, analysis.counts.panel_bytes);
+      EXPECT_EQ(joined.counts.flops, analysis.counts.flops);
+    }
+  }
+  EXPECT_GT(split_ones, 8);
+}
+
+/// A factor that was opened, and is factored again, has the bits of one that was never saved.
+TEST(FrontRanges, AnOpenedFactorIsMadeAgainFromTheWholeAnalysis) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  FrontFactor made(analysis_by_amd(a), options, in_ranges(20000));
+  made.factor(a, 0);
+  ASSERT_GT(made.analysis().supernodes(), analysis_by_amd(a).supernodes());
+  FrontFactor opened(made.analysis(), options, made.sizes(), made.layout().parts);
+  FrontFactor fresh(analysis_by_amd(a), options);
+  opened.reserve();
+  opened.adopt(made.info(), 0);
+  opened.factor(a, 0);
+  fresh.factor(a, 0);
+  EXPECT_EQ(opened.analysis().first, fresh.analysis().first);
+  EXPECT_EQ(opened.info().log_determinant, fresh.info().log_determinant);
+  EXPECT_TRUE(std::ranges::equal(opened.bytes(), fresh.bytes()));
+}
+
 /// Parts that are no chains, as a damaged file may have them.
 TEST(FrontRanges, PartsThatAreNoChainsAreRefused) {
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
@@ -435,6 +475,9 @@ TEST(FrontRanges, PartsThatAreNoChainsAreRefused) {
     return lay_out_fronts(split.analysis, a, in_ranges(20000), Element::fp64, parts);
   };
   EXPECT_NO_THROW((void)lay_out(split.parts));
+  for (const FrontSizes& others : {FrontSizes(), test::whole_tree(), FrontSizes{.batch = 8}})
+    EXPECT_THROW((void)lay_out_fronts(split.analysis, a, others, Element::fp64, split.parts),
+                 Error);
   EXPECT_NO_THROW((void)lay_out({}));
   EXPECT_THROW((void)lay_out(std::span(split.parts).first(3)), Error);
   std::int64_t changed = 0;

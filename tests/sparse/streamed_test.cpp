@@ -193,8 +193,10 @@ TEST(StreamedSolves, HaveTheBitsOfAFactorThatStays) {
     }
   }
   EXPECT_GT(same, 500 / kFewer);
-  EXPECT_GT(split_ones, 80 / kFewer);
-  EXPECT_GT(one_by_one, test::kSanitized ? -1 : 0);
+  EXPECT_GT(split_ones, test::kSanitized ? 8 : 80);
+  if (!test::kSanitized) {
+    EXPECT_GT(one_by_one, 0);
+  }
   EXPECT_GT(streamed, 700 / kFewer);
 }
 

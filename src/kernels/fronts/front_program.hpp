@@ -157,7 +157,7 @@ struct FrontRecord {
   std::int32_t entry_tiles;  ///< entries of A are in tile columns before this one
   // Where a supernode was split, its parts follow one another in a chain (split_supernodes()).
   // Solves with a chain sum in the order of solves with the whole front.
-  std::int32_t later;  ///< the first of its rows that are columns of later parts
+  std::int32_t later;  ///< how many of its rows, the first ones, are columns of later parts
   /// Rows of the front that begin with those of the right-hand side: as many as a whole front has
   /// columns; the first part of a chain has them for all parts, the others have none.
   std::int32_t own;

@@ -197,7 +197,9 @@ std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, cons
       } catch (const Error& error) {
         // Too many parts of the tree meet in one, which smaller ones do not mend.
         if (error.kind() != ErrorKind::memory) throw;
-        break;
+        if (std::exchange(ranges.range_values, true)) break;
+        ranges.range_bytes = largest;
+        continue;
       }
       if (fits(layout)) {
         analysis = std::move(split.analysis);

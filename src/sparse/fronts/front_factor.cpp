@@ -70,6 +70,7 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
       given_sizes_(true),
       sizes_of_caller_(true) {
   begin(parts);
+  if (!parts.empty()) whole_analysis_ = joined_supernodes(analysis_, parts);
 }
 
 void FrontFactor::choose_sizes() {

@@ -362,6 +362,8 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
         places_fit(analysis.width(s), analysis.row_count(s)), ErrorKind::misuse, "factor",
         "a front of {} columns and {} rows below them in a range: 32 bits do not count its places",
         analysis.width(s), analysis.row_count(s));
+  require(parts.empty() || sizes.range_bytes > 0, ErrorKind::misuse, "factor",
+          "parts of supernodes, of units that are no ranges");
   require_chains(analysis, parts);
   FrontLayout layout;
   layout.ranges = layout.own_places = sizes.range_bytes > 0;

@@ -58,6 +58,10 @@ struct SplitAnalysis {
 [[nodiscard]] SplitAnalysis split_supernodes(const SparseAnalysis& analysis,
                                              std::int64_t panel_bytes, Element element);
 
+/// The analysis that was split. `parts` are those of its chains, as lay_out_fronts() takes them.
+[[nodiscard]] SparseAnalysis joined_supernodes(const SparseAnalysis& split,
+                                               std::span<const std::int32_t> parts);
+
 /// The column by which the block of family kValues is told that holds the whole matrix's, and the
 /// shift behind them.
 inline constexpr std::int64_t kRawValues = 1;

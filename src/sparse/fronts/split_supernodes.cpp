@@ -60,4 +60,27 @@ SplitAnalysis split_supernodes(const SparseAnalysis& a, std::int64_t panel_bytes
   return all;
 }
 
+SparseAnalysis joined_supernodes(const SparseAnalysis& split, std::span<const std::int32_t> parts) {
+  SparseAnalysis whole = split;
+  whole.first.assign(1, 0);
+  whole.parent.clear();
+  whole.row_start.assign(1, 0);
+  whole.row.clear();
+  std::vector<std::int32_t> joined_of;  // by part
+  for (std::int32_t s = 0; s < split.supernodes(); ++s) {
+    const std::int32_t last = s + parts[at(s)];
+    for (; s < last; ++s) joined_of.push_back(whole.supernodes());
+    joined_of.push_back(whole.supernodes());
+    whole.first.push_back(split.first[at(last + 1)]);
+    whole.parent.push_back(split.parent[at(last)]);
+    const auto rows = split.rows(last);
+    whole.row.insert(whole.row.end(), rows.begin(), rows.end());
+    whole.row_start.push_back(std::ssize(whole.row));
+  }
+  for (std::int32_t& parent : whole.parent)
+    if (parent >= 0) parent = joined_of[at(parent)];
+  measure_supernodes(whole);
+  return whole;
+}
+
 }  // namespace strata
