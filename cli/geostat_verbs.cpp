@@ -133,27 +133,58 @@ void print_rounding(const PredictionRounding& rounding) {
              within(rounding.standard_error_error));
 }
 
+namespace {
+
+/// "30 degrees, 0 to 1 in time"; empty where the line is that of all pairs.
+std::string line_name(const VariogramClass& of, bool times) {
+  std::string name = std::isnan(of.direction) ? "" : fmt::format("{:g} degrees", of.direction);
+  if (!times) return name;
+  if (!name.empty()) name += ", ";
+  return name + (of.time_to > 0 ? fmt::format("{:g} to {:g} in time", of.time_from, of.time_to)
+                                : "at one time");
+}
+
+ReportSeries curve_of(const MaternParameters& model, const std::string& name, double cutoff,
+                      double time, double direction) {
+  constexpr int kPoints = 100;
+  ReportSeries curve{name, {}, {}};
+  for (int k = 1; k <= kPoints; ++k) {
+    curve.x.push_back(cutoff * k / kPoints);
+    curve.y.push_back(semivariance(model, curve.x.back(), time, direction));
+  }
+  return curve;
+}
+
+}  // namespace
+
 ReportChart variogram_chart(const Variogram& variogram,
                             const std::optional<MaternParameters>& model, Distance distance) {
-  constexpr std::size_t kLinesMax = 9;
+  constexpr std::size_t kLinesMax = 5;
   ReportChart chart;
   chart.title = "Semivariogram";
   chart.x_label = distance == Distance::great_circle ? "distance, km" : "distance";
   chart.y_label = "semivariance";
   chart.x_scale = AxisScale::linear;
-  std::vector<const VariogramClass*> first;  // of each line
+  const bool times =
+      std::ranges::any_of(variogram.classes, [](const auto& one) { return one.time_to > 0; });
+  std::vector<std::string> names;
+  std::vector<ReportSeries> curves;
   for (const VariogramClass& one : variogram.classes) {
-    const bool same = !first.empty() && one.time_to == first.back()->time_to &&
-                      (one.direction == first.back()->direction || std::isnan(one.direction));
-    if (!same) {
-      if (first.size() == kLinesMax) break;
-      first.push_back(&one);
-      std::string name =
-          std::isnan(one.direction) ? "" : fmt::format("{:g} degrees", one.direction);
-      if (one.time_to > 0)
-        name += fmt::format("{}{:g} to {:g} in time", name.empty() ? "" : ", ", one.time_from,
-                            one.time_to);
+    const std::string name = line_name(one, times);
+    if (names.empty() || names.back() != name) {
+      if (names.size() == kLinesMax) break;
+      names.push_back(name);
       chart.series.push_back({name.empty() ? "Matheron" : name, {}, {}});
+      const bool own =
+          times || (model && model->separation.anisotropy_ratio != 1 && !std::isnan(one.direction));
+      if (model && (own || curves.empty())) {
+        const bool along = model->separation.anisotropy_ratio != 1 && std::isnan(one.direction);
+        curves.push_back(curve_of(*model,
+                                  fmt::format("model{}{}{}", along ? " along its major axis" : "",
+                                              own ? ", " : "", own ? name : ""),
+                                  variogram.cutoff, (one.time_from + one.time_to) / 2,
+                                  one.direction));
+      }
     }
     chart.series.back().x.push_back(one.distance);
     chart.series.back().y.push_back(one.semivariance);
@@ -163,15 +194,7 @@ ReportChart variogram_chart(const Variogram& variogram,
     for (const VariogramClass& one : variogram.classes) robust.y.push_back(one.robust);
     chart.series.push_back(std::move(robust));
   }
-  if (model) {
-    constexpr int kPoints = 100;
-    ReportSeries curve{"model", {}, {}};
-    for (int k = 1; k <= kPoints; ++k) {
-      curve.x.push_back(variogram.cutoff * k / kPoints);
-      curve.y.push_back(semivariance(*model, curve.x.back()));
-    }
-    chart.series.push_back(std::move(curve));
-  }
+  chart.series.insert(chart.series.end(), curves.begin(), curves.end());
   return chart;
 }
 

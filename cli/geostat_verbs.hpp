@@ -40,7 +40,7 @@ void add_rounding_json(Json& object, const PredictionRounding& rounding);
 void print_rounding(const PredictionRounding& rounding);
 
 /// A semivariogram: a line for each direction and class of times, robust estimates beside where
-/// there is one such line, and the curve of a model (along its major axis, at one time).
+/// there is one such line, and the curve of a model for each line of which it has one of its own.
 [[nodiscard]] ReportChart variogram_chart(const Variogram& variogram,
                                           const std::optional<MaternParameters>& model,
                                           Distance distance);

@@ -52,10 +52,26 @@ Columns columns_of(const Variogram& result, bool directions, bool times) {
   return out;
 }
 
+/// A class in words, column by column.
+std::vector<std::string> words_of(const Variogram& result, const Columns& columns, std::size_t k) {
+  std::vector<std::string> words;
+  for (std::size_t c = 0; c < columns.names.size(); ++c)
+    words.push_back(columns.names[c] == "pairs" ? fmt::format("{}", result.classes[k].pairs)
+                                                : fmt::format("{:.7g}", columns.values[c][k]));
+  return words;
+}
+
+std::string mean_words(const VariogramArguments& a) {
+  return a.columns.covariates.empty()
+             ? a.mean
+             : fmt::format("{} mean with {}", a.mean, fmt::join(a.columns.covariates, ", "));
+}
+
 void print_variogram(const VariogramArguments& a, const Variogram& result, const Observations& data,
-                     const Columns& columns) {
-  fmt::print("{}: {} of {}, by classes of {:.6g} up to {:.6g}{}\n", a.file,
-             counted(data.points.size(), "observation"), a.columns.value, result.width,
+                     const Columns& columns, std::int64_t held_out) {
+  fmt::print("{}: {} of {}{}, by classes of {:.6g} up to {:.6g}{}\n", a.file,
+             counted(data.points.size(), "observation"), a.columns.value,
+             held_out > 0 ? fmt::format(", {} held out", held_out) : "", result.width,
              result.cutoff, a.options.distance == Distance::great_circle ? " km" : "");
   if (!result.mean_coefficients.empty())
     fmt::print("mean, by ordinary least squares: {}\n",
@@ -64,12 +80,7 @@ void print_variogram(const VariogramArguments& a, const Variogram& result, const
   for (const std::string& name : columns.names) fmt::print("{:>14}", name);
   fmt::print("\n");
   for (std::size_t k = 0; k < result.classes.size(); ++k) {
-    for (std::size_t c = 0; c < columns.names.size(); ++c) {
-      if (columns.names[c] == "pairs")
-        fmt::print("{:>14}", result.classes[k].pairs);
-      else
-        fmt::print("{:>14.7g}", columns.values[c][k]);
-    }
+    for (const std::string& word : words_of(result, columns, k)) fmt::print("{:>14}", word);
     fmt::print("\n");
   }
   fmt::print("{:.3g} s\n", result.seconds);
@@ -145,11 +156,21 @@ int run_variogram(const VariogramArguments& given, const CommonOptions& common) 
   VariogramArguments a = given;
   require(!a.cloud || !a.output.empty(), ErrorKind::misuse, "options",
           "--cloud: where do the pairs go? See --output");
+  require(!a.cloud || common.report.empty(), ErrorKind::misuse, "options",
+          "--report: a cloud has no page");
+  require(!a.cloud || a.options.directions.empty(), ErrorKind::misuse, "options",
+          "--directions: a cloud has none");
+  require(a.model.empty() || !common.report.empty(), ErrorKind::misuse, "options",
+          "--model: its curve is drawn on the page, see --report");
+  require(a.columns.time.empty() == (a.options.time_width == 0), ErrorKind::misuse, "options",
+          "--time and --time-width go together: the column of times, and the width of a class");
   a.options.mean = parse_mean(a.mean);
   a.options.distance = a.distance == "euclidean" ? Distance::euclidean : Distance::great_circle;
   a.options.progress = common.run_options().progress;
   check_outputs(common, {{"--output", a.output}}, {a.file, a.model});
-  const Observations data = read_observations(a.file, a.columns, a.holdout, common.seed).fit;
+  const SplitObservations all = read_observations(a.file, a.columns, a.holdout, common.seed);
+  const Observations& data = all.fit;
+  const std::int64_t held_out = all.holdout.points.size();
   check_places(data.points, data.rows, a.options.distance, a.file);
   check_interrupt();
   if (a.cloud) return run_cloud(a, common, data);
@@ -158,18 +179,33 @@ int run_variogram(const VariogramArguments& given, const CommonOptions& common) 
     model = read_model(a.model).model.parameters;
     require(model->separation.distance == a.options.distance, ErrorKind::misuse, "options",
             "--model {}: its distances are not those of --distance {}", a.model, a.distance);
+    require(model->separation.time.has_value() == !data.points.t.empty(), ErrorKind::misuse,
+            "options", "--model {} is one {} times, and the observations are {} times", a.model,
+            model->separation.time ? "with" : "without",
+            data.points.t.empty() ? "without" : "with");
   }
   const Variogram result = variogram(data.points, data.values, a.options);
   const Columns columns = columns_of(result, !a.options.directions.empty(), !data.points.t.empty());
   ReportData report;
   report.title = fmt::format("Semivariogram of {}", a.columns.value);
-  report.subtitle = fmt::format("{} from {}, residuals of a {} mean by ordinary least squares",
-                                counted(data.points.size(), "observation"), a.file, a.mean);
+  report.subtitle = fmt::format("{} from {}, residuals by ordinary least squares, mean: {}",
+                                counted(data.points.size(), "observation"), a.file, mean_words(a));
   report.charts.push_back(variogram_chart(result, model, a.options.distance));
+  ReportTable table{"Classes", columns.names, {}};
+  for (std::size_t k = 0; k < result.classes.size(); ++k)
+    table.rows.push_back(words_of(result, columns, k));
+  report.tables.push_back(std::move(table));
+  Json object = variogram_json(result, data, columns);
+  object["held_out"] = held_out;
+  if (result.classes.empty())
+    return report_failure(common,
+                          fmt::format("no two of {} are within {:.6g} of each other",
+                                      counted(data.points.size(), "observation"), result.cutoff),
+                          object);
   begin_output();
   if (!a.output.empty()) write_csv(a.output, columns.names, columns.values);
-  return finish(common, std::move(report), variogram_json(result, data, columns),
-                [&] { print_variogram(a, result, data, columns); });
+  return finish(common, std::move(report), object,
+                [&] { print_variogram(a, result, data, columns, held_out); });
 }
 
 }  // namespace
@@ -192,7 +228,7 @@ void add_variogram(Command& app, CommonOptions& common, Run& run) {
   verb.add_option(
           "--mean", a->mean,
           "whose residuals, by ordinary least squares, are compared: sample, zero, constant "
-          "or linear (in x and y)")
+          "or linear (in x and y; on the sphere in the unit vector's coordinates)")
       .capture_default_str();
   verb.add_option("--distance", a->distance,
                   "euclidean, or great-circle: x and y are longitude and latitude in degrees, and "
@@ -201,14 +237,20 @@ void add_variogram(Command& app, CommonOptions& common, Run& run) {
       .capture_default_str();
   VariogramOptions& o = a->options;
   verb.add_option("--cutoff", o.cutoff,
-                  "largest distance (default: a third of the diagonal of the bounding box)")
+                  "largest distance (default: a third of the diagonal of the bounding box, on the "
+                  "sphere of that in space)")
       .check(positive_number());
-  verb.add_option("--lags", o.lags, "classes of distances, of equal width").capture_default_str();
+  const Option lags = verb.add_option("--lags", o.lags, "classes of distances, of equal width")
+                          .capture_default_str();
   verb.add_option("--width", o.width, "of a class of distances, in the place of --lags")
-      .check(positive_number());
-  verb.add_list("--directions", o.directions,
-                "degrees counter-clockwise of x, separated by commas (default: all together)");
-  verb.add_option("--tolerance", o.tolerance, "degrees by which a pair may be off a direction")
+      .check(positive_number())
+      .excludes(lags);
+  const Option directions =
+      verb.add_list("--directions", o.directions,
+                    "degrees counter-clockwise of x, separated by commas (default: all together)");
+  verb.add_option("--tolerance", o.tolerance,
+                  "degrees by which a pair may be off a direction; at the border it is in both")
+      .needs(directions)
       .capture_default_str();
   verb.add_option("--time-width", o.time_width, "of a class of lags in time")
       .check(positive_number());
@@ -219,8 +261,10 @@ void add_variogram(Command& app, CommonOptions& common, Run& run) {
       "--holdout", a->holdout,
       "rows left out: a column, a share such as 0.1, or none (default: a column called holdout)");
   verb.add_option("--model", a->model, "what fit wrote: its curve is drawn beside");
-  verb.add_flag("--cloud", a->cloud,
-                "every pair up to the cutoff, with the rows of the file, goes to --output");
+  verb.add_flag(
+      "--cloud", a->cloud,
+      "every pair up to the cutoff, and to --time-lags, with the rows of the file (counted "
+      "from 1 below the header), goes to --output");
   verb.add_option("-o,--output", a->output, "where the classes go (.csv)");
   verb.callback([&run, &common, a] { run = [&common, a] { return run_variogram(*a, common); }; });
 }

@@ -22,16 +22,17 @@ struct VariogramOptions {
   /// Residuals of this mean by ordinary least squares are compared.
   Mean mean = Mean::constant;
   Distance distance = Distance::euclidean;
-  /// The largest distance; 0: a third of the diagonal of the bounding box.
+  /// The largest distance; 0: a third of the diagonal of the bounding box, on the sphere of that
+  /// in space.
   double cutoff = 0;
   /// Classes of equal width up to the cutoff …
   std::int64_t lags = 15;
-  /// … or of this width, the last of which may end behind the cutoff; 0: as `lags` says.
+  /// … or of this width, the last of which ends at the cutoff; 0: as `lags` says.
   double width = 0;
   /// Directions in the plane of x and y, in degrees counter-clockwise of the x axis as
   /// Separation::anisotropy_angle; empty: all pairs together. Not on the sphere.
   std::vector<double> directions{};
-  /// A pair belongs to a direction that its line is within so many degrees of; in (0, 90].
+  /// A pair belongs to each direction that its line is within so many degrees of; in (0, 90].
   double tolerance = 22.5;
   /// For points with times, which have to have a width: classes of lags in time, the first one of
   /// pairs at the same time, then so many of this width.
@@ -40,8 +41,8 @@ struct VariogramOptions {
   ProgressCallback progress{};  ///< what = "variogram", in pairs of blocks of points
 };
 
-/// Pairs with from < distance <= to, and time_from < lag in time <= time_to. Where both ends are 0,
-/// it is 0.
+/// Pairs with from < distance <= to, and time_from < lag in time <= time_to, but for 1e-9 of these
+/// bounds, since coordinates are rounded. Where both ends are 0, it is 0.
 struct VariogramClass {
   double direction = std::numeric_limits<double>::quiet_NaN();  ///< degrees; NaN: all
   double time_from = 0;
@@ -85,15 +86,18 @@ struct VariogramPair {
 inline constexpr std::int64_t kCloudMax = 50'000'000;
 
 /// The pairs themselves, by first, then by second; options say up to which distances, in space and
-/// in time. Directions have no part in it. Throws as variogram(), and Error{misuse} for more than
-/// kCloudMax pairs.
+/// in time. Throws as variogram(), and Error{misuse} for directions, and for more than kCloudMax
+/// pairs.
 [[nodiscard]] std::vector<VariogramPair> variogram_cloud(const Points& points,
                                                          std::span<const double> values,
                                                          const VariogramOptions& options = {});
 
-/// That of a model at a distance along its major axis and at one time: nugget + variance·(1 −
-/// correlation), 0 at 0. Throws Error{misuse} for parameters outside their domain, or a distance
-/// that is negative or no number.
-[[nodiscard]] double semivariance(const MaternParameters& parameters, double distance);
+/// That of a model at a distance and a lag in time, in a direction as VariogramOptions has them
+/// (NaN: along its major axis): nugget + variance·(1 − correlation), 0 at one place and time.
+/// Throws Error{misuse} for parameters outside their domain, a distance or lag that is negative or
+/// no number, and a lag of a model without times.
+[[nodiscard]] double semivariance(const MaternParameters& parameters, double distance,
+                                  double time = 0,
+                                  double direction = std::numeric_limits<double>::quiet_NaN());
 
 }  // namespace strata

@@ -35,14 +35,17 @@ constexpr const char* kWhere = "variogram";
 constexpr std::int64_t kBlock = 256;  ///< points
 constexpr std::int64_t kClassesMax = 100'000;
 constexpr double kDegree = 3.14159265358979323846 / 180;
+/// What is on a border but for rounding of coordinates, relatively, is on it.
+constexpr double kOnBorder = 1e-9;
 
 void check_options(const Points& points, const VariogramOptions& o) {
   const auto is_length = [](double x) { return std::isfinite(x) && x >= 0; };
   require(is_length(o.cutoff) && is_length(o.width) && is_length(o.time_width), ErrorKind::misuse,
           kWhere, "a cutoff of {}, classes of {} and {} in time: lengths are finite, 0 or more",
           o.cutoff, o.width, o.time_width);
-  require(o.lags >= 1 && o.time_lags >= 0, ErrorKind::misuse, kWhere,
-          "{} classes of distances and {} in time: at least one, and none", o.lags, o.time_lags);
+  require(o.lags >= 1, ErrorKind::misuse, kWhere, "lags is {}, but must be at least 1", o.lags);
+  require(o.time_lags >= 0, ErrorKind::misuse, kWhere, "time_lags is {}, but must be at least 0",
+          o.time_lags);
   require(o.tolerance > 0 && o.tolerance <= 90, ErrorKind::misuse, kWhere,
           "a tolerance of {} degrees: above 0, up to 90", o.tolerance);
   for (const double direction : o.directions)
@@ -56,11 +59,13 @@ void check_options(const Points& points, const VariogramOptions& o) {
           "classes of lags in time, for points without times");
 }
 
-/// Values less their mean by ordinary least squares, times 2^−exponent.
+/// Values less their mean by ordinary least squares, times 2^−exponent; or values themselves where
+/// the mean is one number, which differences do not know.
 struct Residuals {
   std::vector<double> values;
   int exponent = 0;
   std::vector<double> coefficients;  ///< in units of the data
+  double mean_square = 0;            ///< of values less their mean, in these units
 };
 
 Residuals residuals_of(const Points& points, std::span<const double> values, Mean mean,
@@ -72,7 +77,14 @@ Residuals residuals_of(const Points& points, std::span<const double> values, Mea
   const int exponent = largest > 0 ? std::ilogb(largest) : 0;
   if (std::abs(exponent) > kFar) out.exponent = exponent;
   std::vector<double> z(values.begin(), values.end());
-  for (double& value : z) value = std::scalbn(value, -out.exponent);
+  constexpr double kSquareLost = 0x1p-500;
+  for (double& value : z) {
+    const double given = value;
+    value = std::scalbn(value, -out.exponent);
+    require(out.exponent <= 0 || given == 0 || std::abs(value) > kSquareLost, ErrorKind::numerical,
+            kWhere, "values from {} to {}: their squares are out of the range of doubles", given,
+            largest);
+  }
   const double shift = mean == Mean::zero ? 0 : sample_mean(z);
   const MeanBasis basis(mean, points, distance);
   const std::int64_t n = points.size();
@@ -90,6 +102,9 @@ Residuals residuals_of(const Points& points, std::span<const double> values, Mea
   }
   for (double& c : out.coefficients) c = std::scalbn(c, out.exponent);
   out.values.assign(w.column(p), w.column(p) + n);
+  const double root = root_mean_square(out.values);
+  out.mean_square = root * root;
+  if (p <= 1) out.values = std::move(z);
   return out;
 }
 
@@ -179,7 +194,9 @@ struct Classes {
   }
   /// Ascending intervals (k − 1)·step < x <= k·step; 0 is alone.
   [[nodiscard]] static std::int64_t interval(double x, double step) {
-    return x > 0 ? static_cast<std::int64_t>(std::ceil(x / step)) : 0;
+    return x > 0 ? std::max<std::int64_t>(
+                       static_cast<std::int64_t>(std::ceil(x / step * (1 - kOnBorder))), 1)
+                 : 0;
   }
 };
 
@@ -191,8 +208,8 @@ Classes classes_of(const Places& places, const VariogramOptions& o) {
   c.width = o.width > 0 ? o.width : c.cutoff / static_cast<double>(o.lags);
   constexpr double kMost = 1e6;
   const double lags = c.width > 0 ? std::ceil(c.cutoff / c.width * (1 - 1e-12)) : 1;
-  require(lags <= kMost, ErrorKind::misuse, kWhere, "classes of {} up to {}: {} of them", c.width,
-          c.cutoff, lags);
+  require(lags <= kMost, ErrorKind::misuse, kWhere, "classes of {} up to {} are {}: {} at most",
+          c.width, c.cutoff, lags, kClassesMax);
   c.lags = std::max<std::int64_t>(static_cast<std::int64_t>(lags), 1);
   if (!(c.width > 0)) c.width = 1;  // all points are at one place
   if (!places.time.empty()) {
@@ -202,7 +219,7 @@ Classes classes_of(const Places& places, const VariogramOptions& o) {
   for (const double degrees : o.directions)
     c.directions.push_back({std::cos(degrees * kDegree), std::sin(degrees * kDegree)});
   const double cosine = o.tolerance < 90 ? std::cos(o.tolerance * kDegree) : 0;
-  c.least_cosine = cosine * cosine;
+  c.least_cosine = cosine * cosine * (1 - kOnBorder);
   require(c.count() <= kClassesMax, ErrorKind::misuse, kWhere, "{} classes: {} at most", c.count(),
           kClassesMax);
   return c;
@@ -265,7 +282,7 @@ void for_pairs(const Places& places, const double* residuals, const Classes& cla
   const std::int64_t first = block[1] * kBlock;
   const std::int64_t end = std::min(places.n, first + kBlock);
   // A chord is no longer than its arc.
-  const double farthest = classes.cutoff * (1 + 1e-9);
+  const double farthest = classes.cutoff * (1 + kOnBorder);
   for (std::int64_t i = block[0] * kBlock; i < std::min(places.n, (block[0] + 1) * kBlock); ++i) {
     const std::int64_t from = block[0] == block[1] ? i + 1 : first;
     if (from >= end) continue;
@@ -274,7 +291,7 @@ void for_pairs(const Places& places, const double* residuals, const Classes& cla
       const std::size_t k = at(j - from);
       if (differences.chord[k] > farthest) continue;
       const double distance = places.distance(differences.chord[k], i, j);
-      if (distance > classes.cutoff) continue;
+      if (distance > farthest) continue;
       double lag = 0;
       if (!places.time.empty()) {
         lag = std::abs(places.time[at(j)] - places.time[at(i)]);
@@ -344,7 +361,7 @@ std::vector<Sums> sums_of_row(const Places& places, const double* residuals, con
   std::vector<Sums> sums(at(classes.count()));
   std::vector<Partial> partial(sums.size());
   for (std::int64_t b = a; b < Boxes::count(places); ++b) {
-    if (boxes.distance(a, b) > classes.cutoff * (1 + 1e-9)) continue;
+    if (boxes.distance(a, b) > classes.cutoff * (1 + 2 * kOnBorder)) continue;
     std::ranges::fill(partial, Partial());
     for_pairs(places, residuals, classes, {a, b},
               [&](std::int64_t i, std::int64_t j, double distance, double lag, double square,
@@ -413,7 +430,8 @@ struct Prepared {
   /// From a square of residuals, halved.
   [[nodiscard]] double semivariance(double half_square) const {
     const double out = std::scalbn(half_square, 2 * residuals.exponent);
-    require(std::isfinite(out), ErrorKind::numerical, kWhere,
+    require(std::isfinite(out) && (half_square == 0 || std::isnormal(out)), ErrorKind::numerical,
+            kWhere,
             "a semivariance is out of the range of doubles: give the values in another unit");
     return out;
   }
@@ -461,9 +479,7 @@ Variogram variogram(const Points& points, std::span<const double> values,
   out.cutoff = data.in_given_length(classes.cutoff);
   out.width = data.in_given_length(classes.width);
   out.mean_coefficients = data.residuals.coefficients;
-  long double square = 0;
-  for (const double r : residuals) square += static_cast<long double>(r) * r;
-  out.mean_square = data.semivariance(static_cast<double>(square / static_cast<long double>(n)));
+  out.mean_square = data.semivariance(data.residuals.mean_square);
   for (std::size_t k = 0; k < sums.size(); ++k) {
     const Sums& s = sums[k];
     if (s.pairs == 0) continue;
@@ -475,7 +491,7 @@ Variogram variogram(const Points& points, std::span<const double> values,
     VariogramClass one;
     if (!options.directions.empty()) one.direction = options.directions[at(direction)];
     one.from = static_cast<double>(std::max<std::int64_t>(lag - 1, 0)) * out.width;
-    one.to = static_cast<double>(lag) * out.width;
+    one.to = std::min(static_cast<double>(lag) * out.width, out.cutoff);
     one.time_from = static_cast<double>(std::max<std::int64_t>(time - 1, 0)) * options.time_width;
     one.time_to = static_cast<double>(time) * options.time_width;
     one.pairs = s.pairs;
@@ -493,6 +509,7 @@ Variogram variogram(const Points& points, std::span<const double> values,
 
 std::vector<VariogramPair> variogram_cloud(const Points& points, std::span<const double> values,
                                            const VariogramOptions& options) {
+  require(options.directions.empty(), ErrorKind::misuse, kWhere, "a cloud has no directions");
   const Prepared data = prepared(points, values, options);
   const std::int64_t blocks = Boxes::count(data.places);
   std::vector<VariogramPair> pairs;
@@ -511,13 +528,26 @@ std::vector<VariogramPair> variogram_cloud(const Points& points, std::span<const
   return pairs;
 }
 
-double semivariance(const MaternParameters& parameters, double distance) {
-  check_parameters(parameters, kWhere);
-  require(distance >= 0, ErrorKind::misuse, kWhere, "a distance of {}", distance);
-  if (distance == 0) return 0;
-  const double correlation =
-      matern_correlation(bessel_order(parameters.smoothness), distance / parameters.range);
-  return parameters.nugget + parameters.variance * (1 - correlation);
+double semivariance(const MaternParameters& p, double distance, double time, double direction) {
+  check_parameters(p, kWhere);
+  require(distance >= 0 && time >= 0, ErrorKind::misuse, kWhere,
+          "a distance of {} and a lag in time of {}", distance, time);
+  require(time == 0 || p.separation.time, ErrorKind::misuse, kWhere,
+          "a lag in time, of a model without times");
+  if (distance == 0 && time == 0) return 0;
+  const Separation& s = p.separation;
+  double x = distance / p.range;
+  if (std::isfinite(direction)) {
+    const double angle = (direction - s.anisotropy_angle) * kDegree;
+    x *= std::hypot(std::cos(angle), std::sin(angle) / s.anisotropy_ratio);
+  }
+  double w = 1;
+  if (s.time) {
+    w = s.time->scale * std::pow(time, 2 * s.time->smoothness) + 1;
+    x /= std::pow(w, s.time->interaction / 2);
+  }
+  const double correlation = matern_correlation(bessel_order(p.smoothness), x) / w;
+  return p.nugget + p.variance * (1 - correlation);
 }
 
 }  // namespace strata

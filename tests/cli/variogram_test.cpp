@@ -85,6 +85,12 @@ TEST_F(CliVariogram, WritesWhatItPrints) {
   EXPECT_GT(std::filesystem::file_size(path("v.html")), 10'000U);
 }
 
+TEST_F(CliVariogram, WhatIsHeldOutAndWhatIsNotThereIsTold) {
+  expect_pieces(expect_done(verb({"--holdout", "0.5"})), {"30 observations of v, 30 held out"});
+  EXPECT_EQ(expect_json(verb({"--holdout", "0.5"})).at("held_out").get<int>(), 30);
+  expect_refused(verb({"--cutoff", "1e-9"}), 1, {"no two of 60 observations are within 1e-09"});
+}
+
 TEST_F(CliVariogram, ACloudHasTheRowsOfTheFile) {
   (void)expect_done(verb({"--cloud", "--cutoff", "0.7", "-o", path("cloud.csv")}));
   VariogramOptions options;
@@ -114,17 +120,25 @@ TEST_F(CliVariogram, AModelIsDrawnBeside) {
             std::string::npos);
   (void)expect_done(verb({"--model", path("m.json"), "--report", path("v.html")}));
   EXPECT_NE(page("v.html").find("Semivariogram of v"), std::string::npos);
-  expect_refused(verb({"--model", path("m.json"), "--distance", "great-circle"}), 2,
-                 {"distances are not those"});
+  const Words drawn{"--model", path("m.json"), "--report", path("w.html")};
+  expect_refused(verb(drawn + Words{"--distance", "great-circle"}), 2, {"distances are not those"});
+  expect_refused(verb(drawn + Words{"--time", "day", "--time-width", "1"}), 2,
+                 {"one without times", "with times"});
+  expect_refused(verb({"--model", path("m.json")}), 2, {"--model", "--report"});
 }
 
 TEST_F(CliVariogram, WhatMakesNoSenseIsNamed) {
   expect_refused(verb({"--cloud"}), 2, {"--cloud", "--output"});
-  expect_refused(verb({"--lags", "0"}), 2, {"0 classes"});
+  expect_refused(verb({"--cloud", "-o", path("c.csv"), "--report", path("c.html")}), 2,
+                 {"--report"});
+  expect_refused(verb({"--cloud", "-o", path("c.csv"), "--directions", "0"}), 2, {"--directions"});
+  expect_refused(verb({"--lags", "0"}), 2, {"lags is 0"});
+  expect_refused(verb({"--lags", "3", "--width", "1"}), 2, {"--lags", "--width"});
+  expect_refused(verb({"--tolerance", "20"}), 2, {"--tolerance", "--directions"});
   expect_refused(verb({"--cutoff", "-1"}), 2, {"--cutoff"});
-  expect_refused(verb({"--tolerance", "100"}), 2, {"tolerance of 100"});
-  expect_refused(verb({"--time", "day"}), 2, {"how wide"});
-  expect_refused(verb({"--time-width", "1"}), 2, {"without times"});
+  expect_refused(verb({"--directions", "0", "--tolerance", "100"}), 2, {"tolerance of 100"});
+  expect_refused(verb({"--time", "day"}), 2, {"--time-width"});
+  expect_refused(verb({"--time-width", "1"}), 2, {"--time "});
   expect_refused(verb({"--mean", "cubic"}), 2, {"cubic"});
   expect_refused({"variogram", path("data.csv"), "--x", "x", "--y", "y", "--value", "w"}, 2,
                  {"'w'"});
