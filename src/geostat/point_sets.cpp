@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/constants.hpp"
+
 namespace strata {
 
 Points rows_of(const Points& points, std::span<const std::int64_t> rows) {
@@ -49,6 +51,16 @@ std::array<double, 4> place_of(const Points& points, std::int64_t row, Distance 
     if (std::fabs(place[1]) == 90) place[0] = 0;
   }
   return place;
+}
+
+std::array<double, 4> place_in_space(const Points& points, std::int64_t row, Distance distance) {
+  const std::array<double, 4> place = place_of(points, row, distance);
+  if (distance != Distance::great_circle) return place;
+  const double longitude = place[0] * kPi / 180;
+  const double latitude = place[1] * kPi / 180;
+  return {kEarthRadiusKm * std::cos(latitude) * std::cos(longitude),
+          kEarthRadiusKm * std::cos(latitude) * std::sin(longitude),
+          kEarthRadiusKm * std::sin(latitude), place[3]};
 }
 
 std::vector<std::int64_t> first_rows(const Points& points, Distance distance) {

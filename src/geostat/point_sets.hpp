@@ -31,6 +31,11 @@ void append(Points& points, const Points& more);
 [[nodiscard]] std::array<double, 4> place_of(const Points& points, std::int64_t row,
                                              Distance distance);
 
+/// The same where distances are Euclidean: on the sphere, in place of longitude and latitude, a
+/// vector from its centre, in kilometres.
+[[nodiscard]] std::array<double, 4> place_in_space(const Points& points, std::int64_t row,
+                                                   Distance distance);
+
 /// For each point the row of the first point at the same place: its own, if there is none before.
 [[nodiscard]] std::vector<std::int64_t> first_rows(const Points& points, Distance distance);
 

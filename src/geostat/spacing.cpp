@@ -15,7 +15,6 @@
 #include <numeric>
 #include <vector>
 
-#include "base/constants.hpp"
 #include "geostat/point_sets.hpp"
 #include "geostat/units.hpp"
 
@@ -41,14 +40,7 @@ double square_between(const Coordinates& a, const Coordinates& b) {
 std::vector<Coordinates> coordinates_of(const Points& points, Distance distance, double by_time) {
   std::vector<Coordinates> out;
   for (std::int64_t i = 0; i < points.size(); ++i) {
-    Coordinates place = place_of(points, i, distance);
-    if (distance == Distance::great_circle) {
-      const double longitude = place[0] * kPi / 180;
-      const double latitude = place[1] * kPi / 180;
-      place = {kEarthRadiusKm * std::cos(latitude) * std::cos(longitude),
-               kEarthRadiusKm * std::cos(latitude) * std::sin(longitude),
-               kEarthRadiusKm * std::sin(latitude), place[3]};
-    }
+    Coordinates place = place_in_space(points, i, distance);
     place[3] *= by_time;
     out.push_back(place);
   }

@@ -11,9 +11,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "base/elapsed_time.hpp"
 #include "base/index.hpp"
 #include "base/work_crew.hpp"
@@ -24,6 +24,7 @@
 #include "geostat/point_order.hpp"
 #include "geostat/point_sets.hpp"
 #include "geostat/regression.hpp"
+#include "geostat/spacing.hpp"
 #include "geostat/units.hpp"
 #include "kernels/covariance/bessel_k.hpp"
 #include "kernels/covariance/covariance_lag.hpp"
@@ -34,9 +35,10 @@ namespace {
 constexpr const char* kWhere = "variogram";
 constexpr std::int64_t kBlock = 256;  ///< points
 constexpr std::int64_t kClassesMax = 100'000;
-constexpr double kDegree = 3.14159265358979323846 / 180;
+constexpr double kDegree = kPi / 180;
 /// What is on a border but for rounding of coordinates, relatively, is on it.
 constexpr double kOnBorder = 1e-9;
+constexpr double kRounding = 0x1p-49;  ///< of products of a few coordinates, relatively
 
 void check_options(const Points& points, const VariogramOptions& o) {
   const auto is_length = [](double x) { return std::isfinite(x) && x >= 0; };
@@ -44,8 +46,8 @@ void check_options(const Points& points, const VariogramOptions& o) {
           kWhere, "a cutoff of {}, classes of {} and {} in time: lengths are finite, 0 or more",
           o.cutoff, o.width, o.time_width);
   require(o.lags >= 1, ErrorKind::misuse, kWhere, "lags is {}, but must be at least 1", o.lags);
-  require(o.time_lags >= 0, ErrorKind::misuse, kWhere, "time_lags is {}, but must be at least 0",
-          o.time_lags);
+  require(o.time_lags >= 0 && o.time_lags <= kClassesMax, ErrorKind::misuse, kWhere,
+          "time_lags is {}, but must be at least 0 and at most {}", o.time_lags, kClassesMax);
   require(o.tolerance > 0 && o.tolerance <= 90, ErrorKind::misuse, kWhere,
           "a tolerance of {} degrees: above 0, up to 90", o.tolerance);
   for (const double direction : o.directions)
@@ -77,14 +79,7 @@ Residuals residuals_of(const Points& points, std::span<const double> values, Mea
   const int exponent = largest > 0 ? std::ilogb(largest) : 0;
   if (std::abs(exponent) > kFar) out.exponent = exponent;
   std::vector<double> z(values.begin(), values.end());
-  constexpr double kSquareLost = 0x1p-500;
-  for (double& value : z) {
-    const double given = value;
-    value = std::scalbn(value, -out.exponent);
-    require(out.exponent <= 0 || given == 0 || std::abs(value) > kSquareLost, ErrorKind::numerical,
-            kWhere, "values from {} to {}: their squares are out of the range of doubles", given,
-            largest);
-  }
+  for (double& value : z) value = std::scalbn(value, -out.exponent);
   const double shift = mean == Mean::zero ? 0 : sample_mean(z);
   const MeanBasis basis(mean, points, distance);
   const std::int64_t n = points.size();
@@ -127,41 +122,24 @@ struct Places {
     return great_circle_distance(longitude[at(i)], latitude[at(i)], longitude[at(j)],
                                  latitude[at(j)]);
   }
-  /// The diagonal of the bounding box.
-  [[nodiscard]] double extent() const {
-    double square = 0;
-    for (std::int64_t k = 0; k < dimensions; ++k) {
-      const auto [low, high] = std::minmax_element(column(k), column(k) + n);
-      square += (*high - *low) * (*high - *low);
-    }
-    return std::sqrt(square);
-  }
 };
 
 Places places_of(const Points& points, Distance distance) {
   Places out;
   out.n = points.size();
   out.time = points.t;
-  if (distance == Distance::great_circle) {
-    out.dimensions = 3;
-    out.coordinates.resize(at(3 * out.n));
-    for (std::int64_t i = 0; i < out.n; ++i) {
-      const std::array<double, 4> place = place_of(points, i, distance);
-      out.longitude.push_back(place[0]);
-      out.latitude.push_back(place[1]);
-      const double longitude = place[0] * kDegree;
-      const double latitude = place[1] * kDegree;
-      const double parallel = kEarthRadiusKm * std::cos(latitude);
-      out.coordinates[at(i)] = parallel * std::cos(longitude);
-      out.coordinates[at(i + out.n)] = parallel * std::sin(longitude);
-      out.coordinates[at(i + 2 * out.n)] = kEarthRadiusKm * std::sin(latitude);
-    }
-    return out;
+  const bool on_sphere = distance == Distance::great_circle;
+  out.dimensions = on_sphere || !points.z.empty() ? 3 : 2;
+  out.coordinates.resize(at(out.dimensions * out.n));
+  for (std::int64_t i = 0; i < out.n; ++i) {
+    const std::array<double, 4> place = place_in_space(points, i, distance);
+    for (std::int64_t k = 0; k < out.dimensions; ++k)
+      out.coordinates[at(i + k * out.n)] = place[at(k)];
   }
-  out.coordinates = points.x;
-  out.coordinates.insert(out.coordinates.end(), points.y.begin(), points.y.end());
-  out.coordinates.insert(out.coordinates.end(), points.z.begin(), points.z.end());
-  out.dimensions = points.z.empty() ? 2 : 3;
+  if (on_sphere) {
+    out.longitude = points.x;
+    out.latitude = points.y;
+  }
   return out;
 }
 
@@ -194,16 +172,17 @@ struct Classes {
   }
   /// Ascending intervals (k − 1)·step < x <= k·step; 0 is alone.
   [[nodiscard]] static std::int64_t interval(double x, double step) {
-    return x > 0 ? std::max<std::int64_t>(
-                       static_cast<std::int64_t>(std::ceil(x / step * (1 - kOnBorder))), 1)
-                 : 0;
+    if (!(x > 0)) return 0;
+    constexpr double kMany = 1e15;  // beyond any class
+    return static_cast<std::int64_t>(std::clamp(std::ceil(x / step * (1 - kOnBorder)), 1.0, kMany));
   }
 };
 
-Classes classes_of(const Places& places, const VariogramOptions& o) {
+/// For points whose bounding box has this diagonal.
+Classes classes_of(const Places& places, double extent, const VariogramOptions& o) {
   Classes c;
   constexpr double kShare = 3;
-  c.cutoff = o.cutoff > 0 ? o.cutoff : places.extent() / kShare;
+  c.cutoff = o.cutoff > 0 ? o.cutoff : extent / kShare;
   if (places.on_sphere()) c.cutoff = std::min(c.cutoff, kEarthRadiusKm * 180 * kDegree);
   c.width = o.width > 0 ? o.width : c.cutoff / static_cast<double>(o.lags);
   constexpr double kMost = 1e6;
@@ -218,8 +197,8 @@ Classes classes_of(const Places& places, const VariogramOptions& o) {
   }
   for (const double degrees : o.directions)
     c.directions.push_back({std::cos(degrees * kDegree), std::sin(degrees * kDegree)});
-  const double cosine = o.tolerance < 90 ? std::cos(o.tolerance * kDegree) : 0;
-  c.least_cosine = cosine * cosine * (1 - kOnBorder);
+  const double cosine = std::cos(std::min(o.tolerance * (1 + kOnBorder), 90.0) * kDegree);
+  c.least_cosine = o.tolerance < 90 ? cosine * cosine * (1 - kRounding) : 0;
   require(c.count() <= kClassesMax, ErrorKind::misuse, kWhere, "{} classes: {} at most", c.count(),
           kClassesMax);
   return c;
@@ -380,7 +359,6 @@ std::vector<Sums> sums_of_row(const Places& places, const double* residuals, con
                   to.square += square;
                   to.root += root;
                 };
-                if (classes.directions.empty()) return add(0);
                 const double* x = places.column(0);
                 const double* y = places.column(1);
                 for_directions(classes, x[j] - x[i], y[j] - y[i], add);
@@ -427,11 +405,13 @@ struct Prepared {
   Classes classes;
 
   [[nodiscard]] double in_given_length(double x) const { return std::scalbn(x, length); }
-  /// From a square of residuals, halved.
-  [[nodiscard]] double semivariance(double half_square) const {
-    const double out = std::scalbn(half_square, 2 * residuals.exponent);
-    require(std::isfinite(out) && (half_square == 0 || std::isnormal(out)), ErrorKind::numerical,
-            kWhere,
+  /// From half of a mean square of residuals, or what is like one. `differ`: it is that of
+  /// residuals that are not equal, so if it is next to nothing squares have been lost.
+  [[nodiscard]] double semivariance(long double half_square, bool differ) const {
+    constexpr long double kLost = 0x1p-1015L;  // a square is off by 2^-1075 at most
+    const double out = std::scalbn(static_cast<double>(half_square), 2 * residuals.exponent);
+    require(std::isfinite(out) && (!differ || (half_square > kLost && std::isnormal(out))),
+            ErrorKind::numerical, kWhere,
             "a semivariance is out of the range of doubles: give the values in another unit");
     return out;
   }
@@ -453,11 +433,16 @@ Prepared prepared(const Points& points, std::span<const double> values,
   out.residuals = residuals_of(points, values, given.mean, given.distance);
   const Units units(points, given.distance);
   out.length = std::ilogb(units.length(1.0));
-  out.places = places_of(units.of(points), given.distance);
+  const Points in_range = units.of(points);
+  out.places = places_of(in_range, given.distance);
   VariogramOptions in_units = given;
-  in_units.cutoff = std::scalbn(given.cutoff, -out.length);
-  in_units.width = std::scalbn(given.width, -out.length);
-  out.classes = classes_of(out.places, in_units);
+  for (double* length : {&in_units.cutoff, &in_units.width}) {
+    const double asked = *length;
+    *length = std::scalbn(asked, -out.length);
+    require(asked == 0 || std::isnormal(*length), ErrorKind::misuse, kWhere,
+            "a length of {} is too far from the extent of the points", asked);
+  }
+  out.classes = classes_of(out.places, extent_of(in_range, given.distance), in_units);
   return out;
 }
 
@@ -479,7 +464,7 @@ Variogram variogram(const Points& points, std::span<const double> values,
   out.cutoff = data.in_given_length(classes.cutoff);
   out.width = data.in_given_length(classes.width);
   out.mean_coefficients = data.residuals.coefficients;
-  out.mean_square = data.semivariance(data.residuals.mean_square);
+  out.mean_square = data.semivariance(data.residuals.mean_square, false);
   for (std::size_t k = 0; k < sums.size(); ++k) {
     const Sums& s = sums[k];
     if (s.pairs == 0) continue;
@@ -497,10 +482,10 @@ Variogram variogram(const Points& points, std::span<const double> values,
     one.pairs = s.pairs;
     one.distance = data.in_given_length(static_cast<double>(s.distance / count));
     one.time = static_cast<double>(s.time / count);
-    one.semivariance = data.semivariance(static_cast<double>(s.square / (2 * count)));
     const long double root = s.root / count;
-    one.robust = data.semivariance(
-        static_cast<double>(root * root * root * root / (2 * (0.457L + 0.494L / count))));
+    one.semivariance = data.semivariance(s.square / (2 * count), root > 0);
+    one.robust =
+        data.semivariance(root * root * root * root / (2 * (0.457L + 0.494L / count)), root > 0);
     out.classes.push_back(one);
   }
   out.seconds = seconds_since(start);
@@ -514,15 +499,16 @@ std::vector<VariogramPair> variogram_cloud(const Points& points, std::span<const
   const std::int64_t blocks = Boxes::count(data.places);
   std::vector<VariogramPair> pairs;
   for (std::int64_t a = 0; a < blocks; ++a) {
-    for (std::int64_t b = a; b < blocks; ++b)
-      for_pairs(
-          data.places, data.residuals.values.data(), data.classes, {a, b},
-          [&](std::int64_t i, std::int64_t j, double distance, double lag, double square, double) {
-            pairs.push_back(
-                {i, j, data.in_given_length(distance), lag, data.semivariance(square / 2)});
-          });
-    require(std::ssize(pairs) <= kCloudMax, ErrorKind::misuse, kWhere,
-            "a cloud of more than {} pairs: a smaller cutoff has fewer", kCloudMax);
+    for (std::int64_t b = a; b < blocks; ++b) {
+      for_pairs(data.places, data.residuals.values.data(), data.classes, {a, b},
+                [&](std::int64_t i, std::int64_t j, double distance, double lag, double square,
+                    double root) {
+                  pairs.push_back({i, j, data.in_given_length(distance), lag,
+                                   data.semivariance(square / 2, root > 0)});
+                });
+      require(std::ssize(pairs) <= kCloudMax, ErrorKind::misuse, kWhere,
+              "a cloud of more than {} pairs: a smaller cutoff has fewer", kCloudMax);
+    }
   }
   std::ranges::sort(pairs, {}, [](const VariogramPair& p) { return std::pair(p.first, p.second); });
   return pairs;
@@ -535,18 +521,17 @@ double semivariance(const MaternParameters& p, double distance, double time, dou
   require(time == 0 || p.separation.time, ErrorKind::misuse, kWhere,
           "a lag in time, of a model without times");
   if (distance == 0 && time == 0) return 0;
-  const Separation& s = p.separation;
-  double x = distance / p.range;
-  if (std::isfinite(direction)) {
-    const double angle = (direction - s.anisotropy_angle) * kDegree;
-    x *= std::hypot(std::cos(angle), std::sin(angle) / s.anisotropy_ratio);
-  }
-  double w = 1;
-  if (s.time) {
-    w = s.time->scale * std::pow(time, 2 * s.time->smoothness) + 1;
-    x /= std::pow(w, s.time->interaction / 2);
-  }
-  const double correlation = matern_correlation(bessel_order(p.smoothness), x) / w;
+  // The covariance of two points so far apart; on the sphere that of the same distance in the
+  // plane.
+  CovarianceParameters parameters = covariance_of(p);
+  parameters.separation.distance = Distance::euclidean;
+  const LagRule rule = lag_rule(parameters, p.separation.time ? 3 : 2);
+  const double angle =
+      (std::isfinite(direction) ? direction : p.separation.anisotropy_angle) * kDegree;
+  const std::array<double, 3> here{};
+  const std::array<double, 3> there{distance * std::cos(angle), distance * std::sin(angle), time};
+  const Lag lag = lag_between(rule, here.data(), 1, there.data(), 1);
+  const double correlation = lag.factor * matern_correlation(bessel_order(p.smoothness), lag.x);
   return p.nugget + p.variance * (1 - correlation);
 }
 

@@ -408,6 +408,46 @@ TEST(Variogram, AWildValueSwampsNoOther) {
   EXPECT_THROW((void)variogram(points, values, options), Error);
 }
 
+/// One small value beside large ones loses no square that counts; small differences alone do.
+TEST(Variogram, SquaresThatAreLostAreTold) {
+  Points points;
+  for (int i = 0; i < 6; ++i) {
+    points.x.push_back(i < 3 ? i : 1000 + i);
+    points.y.push_back(0);
+  }
+  VariogramOptions options;
+  options.cutoff = 3;
+  options.lags = 1;
+  const std::vector<double> mixed{1, 1e-300, 3, 4, 0, 5};
+  EXPECT_NEAR(variogram(points, mixed, options).classes.at(0).semivariance,
+              (1 + 9 + 4 + 16 + 1 + 25) / 12.0, 1e-14);
+  options.cutoff = 1;
+  EXPECT_THROW(
+      (void)variogram(points, std::vector<double>{1e-180, 2e-180, 0, 1e50, 1e50, 1e50}, options),
+      Error);
+  EXPECT_THROW((void)variogram_cloud(
+                   points, std::vector<double>{1e-180, 2e-180, 0, 1e50, 1e50, 1e50}, options),
+               Error);
+  const std::vector<double> equal(6, 1e-180);
+  EXPECT_EQ(variogram(points, equal, options).classes.at(0).semivariance, 0);
+}
+
+/// Lags in time that are more classes than there are numbers are in none.
+TEST(Variogram, LagsFarBeyondTheClassesAreInNone) {
+  Points points;
+  points.x = {0, 1, 2};
+  points.y = {0, 0, 0};
+  points.t = {0, 1e12, 1e12};
+  VariogramOptions options;
+  options.cutoff = 5;
+  options.time_width = 1e-12;
+  options.time_lags = 3;
+  const Variogram found = variogram(points, std::vector<double>{1, 2, 4}, options);
+  ASSERT_EQ(found.classes.size(), 1U);
+  EXPECT_EQ(found.classes[0].pairs, 1);
+  EXPECT_EQ(found.classes[0].time_to, 0);
+}
+
 /// In directions and at lags in time as the covariance of two points has it.
 TEST(Variogram, OfAModelHasItsSeparation) {
   const MaternParameters p{
@@ -469,6 +509,7 @@ TEST(Variogram, WhatMakesNoSenseIsRefused) {
   expect_refused(points, with([](auto& o) { o.tolerance = 91; }), "tolerance of 91");
   expect_refused(points, with([](auto& o) { o.directions = {INFINITY}; }), "direction of inf");
   expect_refused(points, with([](auto& o) { o.time_width = 1; }), "points without times");
+  expect_refused(points, with([](auto& o) { o.time_lags = INT64_MAX; }), "at most 100000");
   Points timed = points;
   timed.t.assign(timed.x.size(), 1);
   expect_refused(timed, {}, "how wide");
