@@ -152,12 +152,13 @@ int factor(const FactorVerbArguments& a, const CommonOptions& common) {
   begin_output();
   // A file does not tell of it, and what solves with it would not either.
   if (!quality.singular) f.factor.save(a.output);
+  add_solves(f, object);
   const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
     print_condition(quality.scaled_condition);
     if (a.condition) fmt::print("  condition         {:.2e} (an estimate)\n", condition);
-    print_traffic(f.factor.report());
+    print_traffic_of(f);
     if (quality.singular)
       fmt::print("no factor written: no digit of what it solves is sure\n");
     else

@@ -237,11 +237,12 @@ void print_traffic(const RunReport& report, bool ran) {
   row("storage to host", planned.storage_read_bytes, measured.storage_read_bytes);
   row("host to storage", planned.storage_write_bytes, measured.storage_write_bytes);
   row("total", planned.total(), measured.total());
-  const double ratio = planned.floor_bytes > 0 ? static_cast<double>(planned.total()) /
-                                                     static_cast<double>(planned.floor_bytes)
-                                               : 0;
-  fmt::print("  {:18}{:>14}   bytes over the floor: {:.2f}\n", "floor",
-             format_bytes(planned.floor_bytes), ratio);
+  if (planned.floor_bytes > 0) {
+    const double ratio =
+        static_cast<double>(planned.total()) / static_cast<double>(planned.floor_bytes);
+    fmt::print("  {:18}{:>14}   bytes over the floor: {:.2f}\n", "floor",
+               format_bytes(planned.floor_bytes), ratio);
+  }
   if (!report.storage.empty()) fmt::print("  {:18}{}\n", "storage", report.storage);
   if (report.pinned_bytes > 0) {
     fmt::print("  {:18}{:>14}   of host memory, in {:.3g} s\n", "pinned",

@@ -126,18 +126,25 @@ void print_plan(const SparseAnalysis& a, const Machine& machine, const Branches&
              format_bytes(machine.devices.front().memory_bytes));
 }
 
-/// What the schedule makes of it on the machine.
-RunReport simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix, const Machine& machine,
-                        const CommonOptions& common, const RunOptions& run, Element element) {
+/// What the schedule makes of it on the machine, and of a solve of one right-hand side.
+struct SimulatedRun {
+  RunReport factor, solve;
+};
+
+SimulatedRun simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix,
+                           const Machine& machine, const CommonOptions& common,
+                           const RunOptions& run, Element element) {
   SparseCholeskyOptions options;
   options.run = run;
   options.precision = element;
   options.tile = common.tile;
-  return simulate_sparse_cholesky(a, matrix, machine, options);
+  return {simulate_sparse_cholesky(a, matrix, machine, options),
+          simulate_sparse_solve(a, matrix, machine, 1, options)};
 }
 
 /// Its rate is that of the flops of L, which are printed above.
-void print_simulated(const RunReport& report, double flops, bool measured_rates) {
+void print_simulated(const SimulatedRun& run, double flops, bool measured_rates) {
+  const RunReport& report = run.factor;
   const double seconds = report.predicted_seconds.value_or(0);
   fmt::print("  {:18}{:>12.3g} s by the schedule ({:.1f} GFLOP/s{}), {} tasks\n", "predicted",
              seconds, seconds > 0 ? flops / seconds / 1e9 : 0,
@@ -146,6 +153,9 @@ void print_simulated(const RunReport& report, double flops, bool measured_rates)
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
              format_bytes(report.peak_device_bytes));
   fmt::print("  {:18}{:>14} for the factor\n", "host memory", format_bytes(report.host_bytes));
+  if (run.solve.path.empty()) return fmt::print("  {:18}{:>14} by the host\n", "solves", "");
+  fmt::print("  a solve of one right-hand side\n");
+  print_traffic(run.solve, false);
 }
 
 ReportData analysis_report(const SparseAnalysis& a, const AnalyzeArguments& arguments,
@@ -176,19 +186,20 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   const SparseAnalysis a = analysis_of(arguments.analysis, file.matrix, common.seed);
   const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
   const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
-  const RunReport simulated = simulated_run(a, file.matrix, machine, common, run, element);
+  const SimulatedRun simulated = simulated_run(a, file.matrix, machine, common, run, element);
   Json object = to_json(a, file.summed);
   object["precision"] = to_string(element);
   Json names = Json::array();
   for (const DeviceModel& device : machine.devices) names.push_back(device.name);
   object["devices"] = std::move(names);
-  if (simulated.predicted_seconds)
-    object["predicted_seconds"] = number(*simulated.predicted_seconds);
+  if (simulated.factor.predicted_seconds)
+    object["predicted_seconds"] = number(*simulated.factor.predicted_seconds);
   object["branches"] = {{"device_memory_bytes", machine.devices.front().memory_bytes},
                         {"count", branches.count},
                         {"flops", branches.flops}};
-  object["simulated"] = to_json(simulated);
-  return finish(common, analysis_report(a, arguments, simulated), object, [&] {
+  object["simulated"] = to_json(simulated.factor);
+  if (!simulated.solve.path.empty()) object["solve"] = to_json(simulated.solve);
+  return finish(common, analysis_report(a, arguments, simulated.factor), object, [&] {
     print_analysis(a, file.summed);
     print_plan(a, machine, branches, element);
     print_simulated(simulated, a.counts.flops, run.rates.has_value());

@@ -104,6 +104,10 @@ struct SparseFactorization {
 
 /// Fields of the run, `factor`, `precision`, `shift` and `analysis`.
 [[nodiscard]] Json to_json(const SparseFactorization& f);
+/// What devices moved to factor, unless the factor was saved, and for solves with it, if anything:
+/// as text, and as field `solves`.
+void print_traffic_of(const SparseFactorization& f);
+void add_solves(const SparseFactorization& f, Json& object);
 /// What is known of a factor beside A: nothing, NaN, where A is not at hand.
 struct FactorQuality {
   double scaled_condition = std::numeric_limits<double>::quiet_NaN();

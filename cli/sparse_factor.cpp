@@ -70,12 +70,13 @@ int run_logdet(const LogdetArguments& a, const CommonOptions& common) {
   const FactorQuality quality = quality_of(f, true);
   add_to_json(quality, object);
   object["log_determinant_error"] = number(quality.errors.log_determinant);
+  add_solves(f, object);
   const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
     print_error("absolute", quality.errors.log_determinant);
     print_condition(quality.scaled_condition);
-    if (!f.saved) print_traffic(f.factor.report());
+    print_traffic_of(f);
   });
   if (!quality.singular) return status;
   return report_singular(quality.scaled_condition, f.factor.precision(), true);
@@ -136,6 +137,7 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
                 MatrixView<const double>{variances.data(), f.factor.n(), 1,
                                          std::max<std::int64_t>(f.factor.n(), 1)},
                 1);
+  add_solves(f, object);
   const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
@@ -143,7 +145,7 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
     if (a.selected) fmt::print("  of the inverse    {} entries\n", entries);
     print_error("relative", quality.errors.inverse);
     print_condition(quality.scaled_condition);
-    if (!f.saved) print_traffic(f.factor.report());
+    print_traffic_of(f);
     fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
   });
   const bool finite =
@@ -241,6 +243,17 @@ SparseFactorization read_factor(const FactorArguments& arguments, const CommonOp
   SparseCholesky factor = SparseCholesky::open(arguments.matrix, options);
   check_interrupt();
   return {{}, true, std::move(factor)};
+}
+
+void print_traffic_of(const SparseFactorization& f) {
+  if (!f.saved) print_traffic(f.factor.report());
+  if (f.factor.solves().path.empty()) return;
+  fmt::print("  solves, and what brought L home\n");
+  print_traffic(f.factor.solves());
+}
+
+void add_solves(const SparseFactorization& f, Json& object) {
+  if (!f.factor.solves().path.empty()) object["solves"] = to_json(f.factor.solves());
 }
 
 Json to_json(const SparseFactorization& f) {

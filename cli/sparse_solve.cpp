@@ -32,7 +32,7 @@ Certificate solve_with(const SparseFactorization& f, bool known, double scaled_c
   certificate.backward_error = std::numeric_limits<double>::quiet_NaN();
   certificate.componentwise_backward_error = certificate.backward_error;
   if (known) certificate = refine(f.factor, f.file.matrix, b.view(), x.view(), scaled_condition);
-  certificate.bytes_moved = f.factor.report().traffic.total();
+  certificate.bytes_moved = f.factor.report().traffic.total() + f.factor.solves().traffic.total();
   return certificate;
 }
 
@@ -164,13 +164,14 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
         {"Backward error", fmt::format("{:.1e}", rounded_up(certificate.backward_error)), "", ""});
   begin_output();
   write_dense(system.output, std::as_const(x).view(), b.dimensions);
+  add_solves(f, object);
   const int status = finish(common, std::move(data), object, [&] {
     print_run(f);
     print_solve(f, certificate, known, b.cols);
     print_factor(f);
     if (system.condition) fmt::print("  condition         {:.2e} (an estimate)\n", condition);
     fmt::print("  total             {:.3g} s\n", certificate.seconds);
-    if (!f.saved) print_traffic(f.factor.report());
+    print_traffic_of(f);
     fmt::print("x written to {}\n", system.output);
   });
   if (!all_finite(x)) return report_out_of_range(Element::fp64);

@@ -46,6 +46,8 @@ class SparseCholeskyBatch {
   /// Outcomes of the last factorization, one for each matrix; not ok before the first one.
   [[nodiscard]] std::span<const FactorInfo> infos() const noexcept;
   [[nodiscard]] const RunReport& report() const noexcept;
+  /// What a GPU has done since then for solves; `path` is empty if nothing.
+  [[nodiscard]] const RunReport& solves() const noexcept;
 
   /// B_k ← A_k⁻¹·B_k for all k whose factorization succeeded, of the others B_k stays as it is. The
   /// columns k·m … (k + 1)·m − 1 of B (n × count·m) are B_k; in host memory or, where the factors

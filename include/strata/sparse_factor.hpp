@@ -94,6 +94,9 @@ class SparseCholesky {
   [[nodiscard]] const FactorInfo& info() const noexcept;
   /// What the last factorization did.
   [[nodiscard]] const RunReport& report() const noexcept;
+  /// What devices have done since then for solves, and to bring L home, all of it together. `path`
+  /// is empty if nothing: the host solves with an L that is at home.
+  [[nodiscard]] const RunReport& solves() const noexcept;
   [[nodiscard]] double shift() const noexcept;
   [[nodiscard]] Element precision() const noexcept;
   /// L is that of 2^(−exponent)·(A + shift·I): an even number where A is so near the ends of the
@@ -237,5 +240,10 @@ struct DefiniteShiftOptions {
 [[nodiscard]] RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis,
                                                  const SparseMatrix& a, const Machine& machine,
                                                  const SparseCholeskyOptions& options = {});
+/// The same of the first solve with it, of so many right-hand sides in host memory: planned traffic
+/// (SparseCholesky::solves). Its `path` is empty where the host solves.
+[[nodiscard]] RunReport simulate_sparse_solve(const SparseAnalysis& analysis, const SparseMatrix& a,
+                                              const Machine& machine, std::int64_t columns,
+                                              const SparseCholeskyOptions& options = {});
 
 }  // namespace strata

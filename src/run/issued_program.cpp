@@ -18,11 +18,11 @@ void IssuedProgram::issue(const HostCopy& copy) {
   ends_.resize(entries.size());
   if (times_ == Times::both) begins_.resize(entries.size());
   Event before;
-  for (std::size_t l = 0; l < lanes_.size(); ++l) {
-    if (l == 0 || lanes_[l].device != lanes_[l - 1].device)
-      before = lanes_[l].queue->record();
-    else
-      lanes_[l].queue->wait(before);
+  for (std::size_t l = 1; l < lanes_.size(); ++l) {
+    if (lanes_[l].device != lanes_[l - 1].device) continue;
+    if (l == 1 || lanes_[l - 1].device != lanes_[l - 2].device)
+      before = lanes_[l - 1].queue->record();
+    lanes_[l].queue->wait(before);
   }
   began_.resize(at(lanes_.back().device + 1));
   std::vector<std::size_t> stores;
@@ -35,7 +35,8 @@ void IssuedProgram::issue(const HostCopy& copy) {
   }
   for (const std::size_t store : stores) issue(store, copy);
   for (const ProgramLane& lane : lanes_)
-    if (began_[at(lane.device)].state() == nullptr) began_[at(lane.device)] = lane.queue->record();
+    if (times_ != Times::none && began_[at(lane.device)].state() == nullptr)
+      began_[at(lane.device)] = lane.queue->record();
 }
 
 void IssuedProgram::issue(std::size_t i, const HostCopy& host_copy) {
@@ -43,13 +44,14 @@ void IssuedProgram::issue(std::size_t i, const HostCopy& host_copy) {
   Queue& queue = *lanes_[at(entry.lane)].queue;
   for (const std::size_t other : program_.waits(entry)) queue.wait(ends_[other]);
   const bool computes = entry.kind == StepKind::compute;
-  if (computes && began_[entry.device].state() == nullptr) began_[entry.device] = queue.record();
+  if (computes && times_ != Times::none && began_[entry.device].state() == nullptr)
+    began_[entry.device] = queue.record();
   if (computes && times_ == Times::both) begins_[i] = queue.record();
   if (computes)
     entry.kernel(queue, program_.calls(entry), {.variant = entry.variant});
   else
     copy(entry, queue, host_copy);
-  if (entry.awaited || times_ != Times::none) ends_[i] = queue.record();
+  if (entry.awaited || times_ >= Times::ends) ends_[i] = queue.record();
 }
 
 void IssuedProgram::copy(const Program::Entry& entry, Queue& queue, const HostCopy& host_copy) {
@@ -77,7 +79,7 @@ void IssuedProgram::wait(const ProgressCallback& progress, const char* what) {
   for (const Program::Entry& entry : entries) state.total += entry.work;
   const auto begin = std::chrono::steady_clock::now();
   auto nap = std::chrono::microseconds(100);
-  for (std::size_t i = 0; progress && times_ != Times::none && i < entries.size(); ++i) {
+  for (std::size_t i = 0; progress && times_ >= Times::ends && i < entries.size(); ++i) {
     for (; !ends_[i].done(); nap = std::min(2 * nap, kNapMost)) {
       std::this_thread::sleep_for(nap);
       state.seconds =

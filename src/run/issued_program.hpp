@@ -29,8 +29,9 @@ class IssuedProgram {
  public:
   /// Puts a load or store of its blocks into the queue.
   using HostCopy = std::function<void(const Program::Entry& entry, Queue& queue)>;
-  /// What is recorded of times: nothing; when each entry ended; also when each began.
-  enum class Times : std::uint8_t { none, ends, both };
+  /// What is recorded of times: nothing; when the first task of each device began; also when each
+  /// entry ended; also when each began.
+  enum class Times : std::uint8_t { none, begin, ends, both };
 
   IssuedProgram(const Program& program, std::vector<ProgramLane> lanes, Times times);
 
@@ -43,7 +44,8 @@ class IssuedProgram {
   /// Bytes that the copies of the program moved. What devices that share a task write to each other
   /// is not counted.
   [[nodiscard]] const Traffic& traffic() const noexcept { return traffic_; }
-  /// When the first task of the first device began, by that device's clock: for one that is done.
+  /// When the first task of the first device began, by that device's clock, if that was recorded:
+  /// for one that is done.
   [[nodiscard]] double began() const { return began_.front().seconds(); }
   /// Appends a span for each task; lane `i` is queue `queues[i]` of the trace. Devices have clocks
   /// of their own, which begin with their first task. Where only ends are known a task begins when

@@ -97,13 +97,19 @@ class Program::Compiler {
     if (step.kind == StepKind::peer) {
       entry.first_view = out_.views_.size();
       entry.views = 2;
-      out_.views_.push_back(view(id, step.device, slots[0]));
-      out_.views_.push_back(view(id, step.source, slots[1]));
+      add_view(id, step.device, slots[0]);
+      add_view(id, step.source, slots[1]);
       return;
     }
     entry.first_block = out_.blocks_.size();
     entry.blocks = 1;
     out_.blocks_.push_back(block(window, step));
+  }
+
+  void add_view(BlockId id, std::size_t device, std::int32_t slot) {
+    if (blocks_.family(id.family()).placed)
+      out_.callers_views_.push_back({out_.views_.size(), id, device});
+    out_.views_.push_back(view(id, device, slot));
   }
 
   void add_calls(Entry& entry, const PlanWindow& window, const Step& step) {
@@ -132,7 +138,7 @@ class Program::Compiler {
         const int other = (i - own) / shared.written;  // among the others
         device = at(step.device - shared.rank + other + (other >= shared.rank ? 1 : 0));
       }
-      out_.views_.push_back(view(operands[at(i)], device, slots[i]));
+      add_view(operands[at(i)], device, slots[i]);
     }
     out_.has_shared_ = out_.has_shared_ || is_shared;
   }
@@ -154,6 +160,14 @@ Program::Program(const Plan& plan, const KernelTable& kernels, std::span<std::by
   require(plan.schedule().resident, ErrorKind::misuse, "run",
           "a program of a schedule whose blocks have no places for good");
   Compiler(*this, plan, kernels, arenas, lanes, callers);
+}
+
+void Program::place_again(const CallersPlaces& callers) {
+  for (const CallersView& one : callers_views_) {
+    const CallersPlace place = callers(one.id, one.device);
+    views_[one.number].data = place.data;
+    views_[one.number].ld = place.ld;
+  }
 }
 
 }  // namespace strata

@@ -25,6 +25,22 @@ struct PlacedBlock {
   std::byte* data;
 };
 
+/// Calls part(blocks, bytes from the first one's beginning to the last one's end) for blocks that
+/// follow each other, whose bytes bytes_of(id) says: with at most `most` bytes of many, or one.
+template <class BytesOf, class Part>
+void for_parts(std::span<const PlacedBlock> blocks, std::int64_t most, const BytesOf& bytes_of,
+               const Part& part) {
+  for (std::size_t first = 0; first < blocks.size();) {
+    const auto bytes_to = [&](std::size_t last) -> std::int64_t {
+      return blocks[last].data - blocks[first].data + bytes_of(blocks[last].id);
+    };
+    std::size_t end = first + 1;
+    while (end < blocks.size() && bytes_to(end) <= most) ++end;
+    part(blocks.subspan(first, end - first), bytes_to(end - 1));
+    first = end;
+  }
+}
+
 /// Where the caller has a block on a device (BlockFamily::placed): address and leading dimension.
 struct CallersPlace {
   std::byte* data = nullptr;
@@ -67,6 +83,8 @@ class Program {
   [[nodiscard]] KernelCalls calls(const Entry& entry) const {
     return {std::span(views_).subspan(entry.first_view, entry.views), entry.operands};
   }
+  /// The caller's blocks lie elsewhere now: their views in calls are made again.
+  void place_again(const CallersPlaces& callers);
   /// Whether devices wait for each other within kernels.
   [[nodiscard]] bool has_shared() const noexcept { return has_shared_; }
 
@@ -77,6 +95,13 @@ class Program {
   std::vector<std::size_t> waits_;
   std::vector<PlacedBlock> blocks_;
   std::vector<BlockView> views_;
+  /// Which of them are those of the caller's blocks.
+  struct CallersView {
+    std::size_t number;
+    BlockId id;
+    std::size_t device;
+  };
+  std::vector<CallersView> callers_views_;
   bool has_shared_ = false;
 };
 

@@ -218,7 +218,8 @@ struct PlanOptions {
   /// until the solves of its column are done). Where the longest idle leaves, that goes for host
   /// memory, too, until all devices that asked for it release it.
   bool retain = false;
-  /// The step of the schedule that comes first; those before it are done, and their blocks at home.
+  /// The step of the schedule that comes first; those before it are done, and their blocks at home,
+  /// or, of a resident schedule, where the residency has them.
   std::int64_t first_step = 0;
   /// Tasks whose uses are known ahead of the one being planned.
   std::int64_t lookahead = 1 << 18;

@@ -410,7 +410,8 @@ Plan::Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOption
       machine_(std::move(machine)),
       options_(options),
       start_(std::move(start)) {
-  require(options_.first_step >= 0 && (options_.first_step == 0 || start_.empty()),
+  require(options_.first_step >= 0 &&
+              (options_.first_step == 0 || start_.empty() || schedule_->resident),
           ErrorKind::misuse, "plan", "a plan that starts at step {} starts with empty devices",
           options_.first_step);
   const bool urgent = options_.urgent_queue && !options_.one_queue && !options_.copies_in_stream;

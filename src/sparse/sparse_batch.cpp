@@ -32,6 +32,7 @@ std::span<const FactorInfo> SparseCholeskyBatch::infos() const noexcept {
   return state_->batch.infos();
 }
 const RunReport& SparseCholeskyBatch::report() const noexcept { return state_->batch.report(); }
+const RunReport& SparseCholeskyBatch::solves() const noexcept { return state_->batch.solves(); }
 
 std::span<const FactorInfo> SparseCholeskyBatch::factor(MatrixView<const double> values,
                                                         double shift) {

@@ -169,6 +169,7 @@ const SparseAnalysis& SparseCholesky::analysis() const noexcept {
 }
 const FactorInfo& SparseCholesky::info() const noexcept { return state_->factor.info(); }
 const RunReport& SparseCholesky::report() const noexcept { return state_->factor.report(); }
+const RunReport& SparseCholesky::solves() const noexcept { return state_->factor.solves(); }
 double SparseCholesky::shift() const noexcept { return state_->factor.shift(); }
 int SparseCholesky::exponent() const noexcept { return state_->factor.exponent(); }
 Element SparseCholesky::precision() const noexcept { return state_->factor.element(); }

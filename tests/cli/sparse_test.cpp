@@ -73,6 +73,29 @@ TEST(SparseProgram, TakesAnOrderFromAFile) {
                    {"best-of-all", "metis, amd"});
 }
 
+/// Right-hand sides, solutions, the order of elimination; and L, twice, where it comes through.
+TEST(SparseProgram, PlansASolve) {
+  const Scratch scratch;
+  const SparseMatrix a = grid(9, 9, 9);
+  const std::string file = put_symmetric(scratch, "a.mtx", a);
+  const auto planned = [&](const char* devices, const char* memory) {
+    const Words words{"plan", "sparse", file, "--devices", devices, "--device-memory", memory};
+    return expect_json(words);
+  };
+  for (const char* devices : {"emulated:1", "emulated:2"}) {
+    const Json stays = planned(devices, "1GiB")["solve"]["planned_traffic"];
+    EXPECT_EQ(stays["host_to_device_bytes"], 12 * a.rows);
+    EXPECT_EQ(stays["device_to_host_bytes"], 8 * a.rows);
+  }
+  const Json small = planned("emulated:1", "512KiB");
+  EXPECT_GT(small["solve"]["planned_traffic"]["host_to_device_bytes"],
+            small["panel_bytes"].get<std::int64_t>());
+  EXPECT_FALSE(planned("host:1", "1GiB").contains("solve"));
+  expect_pieces(
+      expect_done({"plan", "sparse", file, "--devices", "emulated:1", "--device-memory", "1GiB"}),
+      {"a solve of one right-hand side", "8.54 KiB", "5.70 KiB"});
+}
+
 TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
   const Scratch scratch;
   const SparseMatrix a = grid(9, 9, 9);

@@ -52,12 +52,15 @@ ResidentRun::Homes homes_of(MemoryStore& store, DeviceSet& devices) {
   return {&store, [&devices](int device) -> PinnedRing& { return devices.ring(device, 0); }};
 }
 
-/// What stays on the devices, to its home.
+/// What stays on the devices, to its home: as many bytes as are planned.
 void bring_home(ResidentRun& run, const BlockTable& blocks, MemoryStore& store,
                 DeviceSet& devices) {
   for (const int family : {kMapped, kListed, kMade}) {
-    for (int d = 0; blocks.family(family).stays && d < run.devices(); ++d)
-      run.download(family, store, devices.ring(d, 0), d);
+    if (!blocks.family(family).stays) continue;
+    run.bring_home(family, homes_of(store, devices));
+    EXPECT_EQ(run.traffic(), run.plan().totals().traffic);
+    EXPECT_EQ(run.traffic().total(), run.traffic().device_to_host_bytes);
+    EXPECT_EQ(run.plan().totals().tasks, 0);
   }
 }
 
@@ -79,7 +82,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
       devices.shape_rings(ring);
       const auto store = scrambled_store(schedule->blocks, seed);
       ResidentRun run(schedule, devices.machine(), host, 0, devices.device(0), queues);
-      EXPECT_EQ(run.queues(), queues);
+      EXPECT_EQ(run.devices()->queues(), queues);
       Trace trace;
       const double seconds = run.run(homes_of(*store, devices), &trace);
       EXPECT_GE(seconds, 0);
@@ -145,7 +148,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
       for (const int queues : {1, 3}) {
         const auto store = scrambled_store(schedule->blocks, seed);
         ResidentRun run(schedule, devices.machine(), host, places, queues);
-        EXPECT_EQ(run.devices(), count);
+        EXPECT_EQ(run.devices()->count(), count);
         for (int d = 0; d < count; ++d)
           EXPECT_EQ(devices.device(d).allocated_bytes(), bytes[static_cast<std::size_t>(d)]);
         if (seed % 3 == 0) run.preload(kListed, homes_of(*store, devices));
@@ -169,6 +172,8 @@ TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
 
 constexpr Operation kPasses{
     .name = "passes", .operands = 1, .access = {Access::write}, .work = scramble_work};
+constexpr Operation kKeeps{
+    .name = "keeps", .operands = 1, .access = {Access::read_write}, .work = scramble_work};
 constexpr Operation kFails{
     .name = "fails", .operands = 1, .access = {Access::write}, .work = scramble_work};
 constexpr Operation kNobodys{
@@ -178,9 +183,10 @@ constexpr Operation kNobodys{
 class FailingBackend final : public Backend {
  public:
   FailingBackend() {
-    kernels_.set(
-        kPasses, {Element::fp64},
-        [](Queue& queue, const KernelCalls&, const KernelParameters&) { queue.submit([] {}); });
+    for (const Operation* each : {&kPasses, &kKeeps})
+      kernels_.set(
+          *each, {Element::fp64},
+          [](Queue& queue, const KernelCalls&, const KernelParameters&) { queue.submit([] {}); });
     kernels_.set(kFails, {Element::fp64},
                  [](Queue& queue, const KernelCalls&, const KernelParameters&) {
                    queue.submit([] { throw Error(ErrorKind::device, "test", "a kernel failed"); });
@@ -284,6 +290,7 @@ TEST(ResidentRun, AFailureOfAnySharerIsThrown) {
 /// Blocks of a family of which none, one, and many fit a slot, come home as they are; what a store
 /// refuses is told.
 TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
+  const FailingBackend backend;
   for (const std::int64_t slot :
        {std::int64_t{1} << 10, std::int64_t{1} << 17, std::int64_t{1} << 22}) {
     auto schedule = std::make_shared<Schedule>();
@@ -293,26 +300,34 @@ TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
              {300, 400}, {1, 1}, {9000, 1}, {70000, 3}, {0, 5}, {17, 2000}})
       family.listed.push_back({0, 0, rows, cols});
     for (std::int64_t k = 0; k < 3000; ++k) family.listed.push_back({0, 0, 1 + k % 90, 1});
+    family.identity = 1;
+    family.stays = true;
+    schedule->steps = std::ssize(family.listed);
     (void)schedule->blocks.add(std::move(family));
     schedule->operands = {1};
-    schedule->emit = [](std::int64_t, TaskList&) {};
+    schedule->emit = [](std::int64_t step, TaskList& tasks) {
+      tasks.add(kKeeps, 0, {BlockId(0, step, 0)});
+    };
     RunOptions options;
     options.device_memory_bytes = 64 << 20;
-    DeviceSet devices({{&host_backend(), 0}}, options);
+    DeviceSet devices({{&backend, 0}}, options);
     devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 3});
-    ResidentRun run(schedule, devices.machine(), host_backend(), 0, devices.device(0));
+    ResidentRun run(schedule, devices.machine(), backend, 0, devices.device(0));
     const auto store = scrambled_store(schedule->blocks, 5);
-    run.upload(0, *store, devices.ring(0, 0));
+    EXPECT_THROW(run.bring_home(0, homes_of(*store, devices)), Error) << "nothing was run";
+    (void)run.run(homes_of(*store, devices));
     const auto memory = std::make_shared<FamilyMemory>(schedule->blocks, 0);
     MemoryStore home(schedule->blocks, {memory});
-    run.download(0, home, devices.ring(0, 0));
+    run.bring_home(0, homes_of(home, devices));
+    EXPECT_EQ(run.traffic().device_to_host_bytes, schedule->blocks.total_bytes(0));
     const Bytes found = contents_of(home);
     const Bytes expected = contents_of(*store);
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t k = 0; k < found.size(); ++k)
       EXPECT_TRUE(found[k] == expected[k]) << "block " << k << ", slots of " << slot;
     MemoryStore nowhere(schedule->blocks, {nullptr});
-    EXPECT_THROW(run.download(0, nowhere, devices.ring(0, 0)), Error) << slot;
+    EXPECT_THROW(run.bring_home(0, homes_of(nowhere, devices)), Error) << slot;
+    (void)run.run(homes_of(*store, devices));
   }
 }
 

@@ -96,10 +96,9 @@ TEST(OpenedSweeps, SolveAsWhereTheFactorWasMade) {
               ASSERT_EQ(x, wanted) << n << ", " << columns << ", " << budget;
             }
             ++(opened.resident() ? stayed : streamed);
-            if (!opened.resident()) {
-              EXPECT_EQ(opened.report().traffic,
-                        static_cast<Traffic>(opened.report().planned_traffic));
-            }
+            EXPECT_EQ(opened.report().traffic,
+                      static_cast<Traffic>(opened.report().planned_traffic));
+            EXPECT_GT(opened.report().traffic.total(), 0);
           }
         }
       }

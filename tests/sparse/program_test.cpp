@@ -81,7 +81,7 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
   // Many blocks in a slot, and blocks that no slot holds.
   devices.shape_rings({.slot_bytes = 2048, .slots = 2, .threads = 3});
   EXPECT_GE(run.run({&store, [&](int) -> PinnedRing& { return devices.ring(0, 0); }}), 0);
-  run.download(fronts::kPanels, store, devices.ring(0, 0));
+  run.bring_home(fronts::kPanels, {&store, [&](int) -> PinnedRing& { return devices.ring(0, 0); }});
   if (found != nullptr) *found = *reinterpret_cast<const PivotStatus*>(status->data());
   std::vector<double> packed;
   for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {

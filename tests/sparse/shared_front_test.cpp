@@ -138,7 +138,9 @@ std::vector<std::vector<double>> panels_by(const Backend& backend, const FrontSi
     // What the pattern says is loaded once.
     EXPECT_EQ(run.plan().start().empty(), times == 0);
   }
-  for (int d = 0; d < count; ++d) run.download(fronts::kPanels, store, devices.ring(d, 0), d);
+  run.bring_home(fronts::kPanels,
+                 {&store, [&](int d) -> PinnedRing& { return devices.ring(d, 0); }});
+  EXPECT_EQ(run.traffic(), run.plan().totals().traffic);
   std::vector<std::vector<double>> found;
   for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
     const FrontUnit& unit = layout->units[at(layout->unit_of[at(s)])];
@@ -211,8 +213,11 @@ TEST(SharedFront, IsOnDevicesThatHaveRoom) {
                            true);
   };
   const auto bytes_of = [&](const std::shared_ptr<const FrontLayout>& layout) {
-    const std::vector<std::int64_t> bytes = fixed_places_bytes(front_schedule(layout, 2));
-    return *std::max_element(bytes.begin(), bytes.end()) + ResidentSweeps::bytes_of(analysis);
+    std::vector<std::int64_t> bytes = fixed_places_bytes(front_schedule(layout, 2));
+    const std::vector<std::int64_t> sweeps = resident_sweep_bytes(
+        std::make_shared<const ResidentUnits>(resident_units(analysis, *layout, 2, 1, true)));
+    for (std::size_t d = 0; d < bytes.size(); ++d) bytes[d] += sweeps[d];
+    return *std::max_element(bytes.begin(), bytes.end());
   };
   FrontSizes sizes;
   const auto shared = layout_in(1 << 30, sizes);

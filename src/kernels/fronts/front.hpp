@@ -15,7 +15,7 @@
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
 //                                                                      structure, work; more
 //   factor_shared    the same for one front, by several devices together
-//   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
+//   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work; more
 //   sweep_range      the same where L is not all there        operands X, P, structure, work; more
 //   take_rows        X ← rows of B, in an order               operands X, B, order
 //   put_rows         the other way                            operands B, X, order
@@ -49,19 +49,19 @@
 //   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
 //   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
 //   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. If the
-//   branch is not the whole tree: forward, `work` holds what rows below other branches' fronts
-//   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
-//   backward, the columns of X that are rows of its fronts are solved already.
-// * sweep_range: X has all rows of the matrix, and `work` holds nothing before and afterwards: it
-//   has room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
-//   Forward, what others give are the operands behind these that it reads, what it gives to others
-//   those that it writes, each some columns of m numbers. The extent of such a block says where
-//   they lie among the rows of updates: its row of who gives them, its column of who takes them.
-//   How many are written is in the variant, times kSweepGiven.
-// * take_rows, put_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension;
-//   where B is packed, its block may have columns of another length, and less than n numbers behind
-//   the last one. Column i of X is row order(i) of B, or row i if the list is empty. Rows of X from
-//   k on become zero, or are left out.
+//   branch is not the whole tree: forward, what rows below fronts of other branches give are the
+//   operands behind these that it reads, what its own give to others those that it writes, each
+//   some columns of m numbers. The extent of such a block says where they lie among the rows of
+//   updates: its row of who gives them, its column of who takes them. How many are written is in
+//   the variant, times kSweepGiven. Backward, the columns of X that are rows of its fronts are
+//   solved already; operands behind these say only that it waits for them.
+// * sweep_range: the same, but X has all rows of the matrix, and `work` holds nothing before and
+//   afterwards: it has room for m numbers for each row of BranchProgram, and the bookkeeping
+//   (range_bookkeeping).
+// * take_rows, put_rows: X is m × n, B has n rows or more and k <= m columns, with any leading
+//   dimension; or the block of a packed B of n rows has shorter columns, and less than n numbers
+//   behind the last one. Column i of X is row order(i) of B, or row i if the list is empty. Rows of
+//   X from k on become zero, or are left out.
 
 #include <cstdint>
 
@@ -78,7 +78,7 @@ inline constexpr double kSharersLost = -2;
 /// Variants of sweep_branch.
 inline constexpr std::uint32_t kSweepForward = 1;
 inline constexpr std::uint32_t kSweepBackward = 2;
-/// From here on a variant of sweep_range is a number of operands.
+/// From here on a variant of a sweep is a number of operands.
 inline constexpr std::uint32_t kSweepGiven = 16;
 
 /// A branch as int32 numbers: BranchHeader; then of each supernode, from the first to the last, a

@@ -314,15 +314,15 @@ FrontKernels front_kernels() {
     });
   };
   k.sweep_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-    require_variant(sweep_branch, p.variant, kSweepForward | kSweepBackward);
-    submit_each(queue, calls, [variant = p.variant](const BlockView* x) {
-      BranchSweep<T>(x).run((variant & kSweepForward) != 0);
+    require_variant(sweep_branch, p.variant % kSweepGiven, kSweepForward | kSweepBackward);
+    submit_each(queue, calls, [variant = p.variant, operands = calls.operands](const BlockView* x) {
+      sweep_with_rows<T>(x, operands, variant, false);
     });
   };
   k.sweep_range = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(sweep_range, p.variant % kSweepGiven, kSweepForward | kSweepBackward);
     submit_each(queue, calls, [variant = p.variant, operands = calls.operands](const BlockView* x) {
-      sweep_a_range<T>(x, operands, variant);
+      sweep_with_rows<T>(x, operands, variant, true);
     });
   };
   k.take_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {

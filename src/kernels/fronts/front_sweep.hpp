@@ -125,15 +125,17 @@ class BranchSweep {
   std::vector<FrontRecord> fronts_;
 };
 
-/// sweep_range.
+/// sweep_branch, or where X has all rows of the matrix sweep_range, of a call with so many
+/// operands.
 template <class T>
-void sweep_a_range(const BlockView* x, int operands, std::uint32_t variant) {
+void sweep_with_rows(const BlockView* x, int operands, std::uint32_t variant, bool range) {
   const std::int64_t m = x[0].rows;
+  const bool forward = (variant & kSweepForward) != 0;
   T* below = static_cast<T*>(x[3].data);
   const int end_of_given = 4 + static_cast<int>(variant / kSweepGiven);
-  for (int k = end_of_given; k < operands; ++k)
+  for (int k = end_of_given; k < operands && forward; ++k)
     std::copy_n(static_cast<const T*>(x[k].data), x[k].rows * x[k].cols, below + x[k].col * m);
-  BranchSweep<T>(x, true).run((variant & kSweepForward) != 0);
+  BranchSweep<T>(x, range).run(forward);
   for (int k = 4; k < end_of_given; ++k)
     std::copy_n(below + x[k].row * m, x[k].rows * x[k].cols, static_cast<T*>(x[k].data));
 }
@@ -142,9 +144,9 @@ void sweep_a_range(const BlockView* x, int operands, std::uint32_t variant) {
 struct ColumnsOfRows {
   std::int64_t count;
   std::int64_t ld;
+  /// n: of the rows of X. Shorter columns are those of a packed matrix that was cut otherwise.
   ColumnsOfRows(const BlockView& b, std::int64_t n)
-      : count(b.ld == b.rows && n > 0 ? b.rows * b.cols / n : b.cols),
-        ld(b.ld == b.rows ? n : b.ld) {}
+      : count(b.rows < n ? b.rows * b.cols / n : b.cols), ld(b.rows < n ? n : b.ld) {}
 };
 
 /// take_rows: calls each(element of X, element of B, which is null where B has none).

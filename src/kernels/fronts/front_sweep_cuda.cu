@@ -471,22 +471,44 @@ void sweep(cudaStream_t stream, const BlockView* x, const EvenCalls& even, bool 
           : launch_sweep<T, m, false, kMany>(stream, arguments);
 }
 
-/// What a range takes from others to its place in the work memory, or what it gives from there.
+/// Rows of right-hand sides between branches: operands behind those of the operation.
 template <class T>
-void copy_rows(cudaStream_t stream, const BlockView* x, int first, int end, bool taken) {
-  for (int k = first; k < end; ++k) {
-    T* here = static_cast<T*>(x[3].data) + (taken ? x[k].col : x[k].row) * x[0].rows;
-    const auto bytes = static_cast<std::size_t>(x[k].rows * x[k].cols) * sizeof(T);
-    require_cuda(cudaMemcpyAsync(taken ? here : x[k].data, taken ? x[k].data : here, bytes,
-                                 cudaMemcpyDeviceToDevice, stream),
-                 "rows of a sweep");
+class RowsOfCall {
+ public:
+  RowsOfCall(cudaStream_t stream, const KernelCalls& calls, std::uint32_t variant)
+      : stream_(stream),
+        forward_((variant & kSweepForward) != 0),
+        end_of_given_(4 + static_cast<int>(variant / kSweepGiven)),
+        operands_(calls.operands) {}
+  [[nodiscard]] bool forward() const { return forward_; }
+  /// To their places in the work memory, and from there.
+  void take(const BlockView* x) const {
+    for (int k = end_of_given_; k < operands_ && forward_; ++k)
+      copy(place(x, x[k].col), x[k].data, x[k]);
   }
-}
+  void give(const BlockView* x) const {
+    for (int k = 4; k < end_of_given_; ++k) copy(x[k].data, place(x, x[k].row), x[k]);
+  }
+
+ private:
+  [[nodiscard]] static T* place(const BlockView* x, std::int64_t row) {
+    return static_cast<T*>(x[3].data) + row * x[0].rows;
+  }
+  void copy(void* to, const void* from, const BlockView& rows) const {
+    require_cuda(
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(rows.rows * rows.cols) * sizeof(T),
+                        cudaMemcpyDeviceToDevice, stream_),
+        "rows of a sweep");
+  }
+
+  cudaStream_t stream_;
+  bool forward_;
+  int end_of_given_;
+  int operands_;
+};
 
 template <class T, int m>
-void sweep_range(cudaStream_t stream, const BlockView* x, int operands, std::uint32_t variant) {
-  const int end_of_given = 4 + static_cast<int>(variant / kSweepGiven);
-  copy_rows<T>(stream, x, end_of_given, operands, true);
+void sweep_range(cudaStream_t stream, const BlockView* x, bool forward) {
   Sweep<T, m> arguments{};
   arguments.x = static_cast<T*>(x[0].data);
   arguments.below = static_cast<T*>(x[3].data);
@@ -494,9 +516,8 @@ void sweep_range(cudaStream_t stream, const BlockView* x, int operands, std::uin
   arguments.branch.structure = static_cast<const std::int32_t*>(x[2].data);
   arguments.branch.work = arguments.below;
   arguments.branch.sweep_columns = m;
-  (variant & kSweepForward) != 0 ? launch_sweep<T, m, true, false>(stream, arguments)
-                                 : launch_sweep<T, m, false, false>(stream, arguments);
-  copy_rows<T>(stream, x, 4, end_of_given, false);
+  forward ? launch_sweep<T, m, true, false>(stream, arguments)
+          : launch_sweep<T, m, false, false>(stream, arguments);
 }
 
 template <class T, int m>
@@ -516,21 +537,23 @@ std::int64_t most_calls(const BlockView* x) {
 
 template <class T>
 void sweep_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-  require_variant(sweep_branch, p.variant, kSweepForward | kSweepBackward);
+  require_variant(sweep_branch, p.variant % kSweepGiven, kSweepForward | kSweepBackward);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
-  const bool forward = (p.variant & kSweepForward) != 0;
+  const front::RowsOfCall<T> rows(stream, calls, p.variant);
   for (std::int64_t c = 0; c < calls.count();) {
     const BlockView* x = calls[c];
     EvenCalls even = even_calls(calls, c, front::most_calls(x));
     if (even.stride[2] != 0) even = {.first = c, .count = 1};  // other structures
     c += even.count;
+    rows.take(x);
     if (x[0].rows == 1) {
-      front::sweep<T, 1>(stream, x, even, forward);
+      front::sweep<T, 1>(stream, x, even, rows.forward());
     } else if (x[0].rows == kSweepColumns) {
-      front::sweep<T, kSweepColumns>(stream, x, even, forward);
+      front::sweep<T, kSweepColumns>(stream, x, even, rows.forward());
     } else {
       throw Error(ErrorKind::misuse, "sweep_branch", "one or kSweepColumns right-hand sides");
     }
+    rows.give(x);
   }
 }
 
@@ -538,15 +561,18 @@ template <class T>
 void sweep_range_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
   require_variant(sweep_range, p.variant % kSweepGiven, kSweepForward | kSweepBackward);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  const front::RowsOfCall<T> rows(stream, calls, p.variant);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
+    rows.take(x);
     if (x[0].rows == 1) {
-      front::sweep_range<T, 1>(stream, x, calls.operands, p.variant);
+      front::sweep_range<T, 1>(stream, x, rows.forward());
     } else if (x[0].rows == kSweepColumns) {
-      front::sweep_range<T, kSweepColumns>(stream, x, calls.operands, p.variant);
+      front::sweep_range<T, kSweepColumns>(stream, x, rows.forward());
     } else {
       throw Error(ErrorKind::misuse, "sweep_range", "one or kSweepColumns right-hand sides");
     }
+    rows.give(x);
   }
 }
 

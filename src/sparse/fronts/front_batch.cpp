@@ -135,39 +135,6 @@ Schedule batch_schedule(const OneMatrix& one, std::int64_t count, std::int64_t g
   return schedule;
 }
 
-/// Columns of a batch's right-hand sides on their way: neighbours on both sides are one copy.
-class JoinedCopies {
- public:
-  JoinedCopies(Queue& queue, CopyDirection direction) : queue_(queue), direction_(direction) {}
-  ~JoinedCopies() = default;
-  JoinedCopies(const JoinedCopies&) = delete;
-  JoinedCopies& operator=(const JoinedCopies&) = delete;
-
-  void add(void* to, const void* from, std::int64_t bytes) {
-    auto* target = static_cast<std::byte*>(to);
-    const auto* source = static_cast<const std::byte*>(from);
-    if (bytes_ > 0 && target == to_ + bytes_ && source == from_ + bytes_) {
-      bytes_ += bytes;
-      return;
-    }
-    flush();
-    to_ = target;
-    from_ = source;
-    bytes_ = bytes;
-  }
-  void flush() {
-    if (bytes_ > 0) queue_.copy(to_, from_, bytes_, direction_);
-    bytes_ = 0;
-  }
-
- private:
-  Queue& queue_;
-  CopyDirection direction_;
-  std::byte* to_ = nullptr;
-  const std::byte* from_ = nullptr;
-  std::int64_t bytes_ = 0;
-};
-
 /// As it lies on the device: the values of matrix k, then the shift.
 BlockSource source_of(MatrixView<const double> values, double shift) {
   return [values, shift](const BlockExtent& x, std::byte* to) {
@@ -209,12 +176,14 @@ bool FrontBatch::take_resident() {
   const std::int64_t columns = sweep_columns(one_->program);
   constexpr std::int64_t kAtOnce = std::int64_t{128} << 20;
   sweep_group_ = std::clamp<std::int64_t>(kAtOnce / (n * columns * kDouble), 1, count_);
-  const std::int64_t sweeps = 2 * sweep_group_ * n * columns * kDouble + n * 4 + 4096;
   if (count_ * one_->bytes() > smallest_memory(session_->machine())) return false;
   Schedule schedule = batch_schedule(*one_, count_, count_, 1);
   schedule.resident = true;
   keep_for_solves(schedule.blocks);
   schedule_ = std::make_shared<const Schedule>(std::move(schedule));
+  const std::int64_t sweeps =
+      resident_sweep_bytes(std::make_shared<const ResidentUnits>(units_for_solves()), sweep_group_)
+          .front();
   if (fixed_places_bytes(*schedule_).front() + sweeps > smallest_memory(session_->machine()))
     return false;
   resident_ = std::make_unique<ResidentRun>(
@@ -291,7 +260,7 @@ void FrontBatch::factor(MatrixView<const double> values, double shift) {
           values.rows, values.cols, values.ld, count_, pattern_.entries());
   require(std::isfinite(shift), ErrorKind::misuse, kFactorWhere, "a shift of {}", shift);
   complete_ = false;
-  report_ = {};
+  report_ = solves_ = {};
   for (FactorInfo& info : infos_) {
     info = {};
     info.ok = false;
@@ -309,7 +278,8 @@ void FrontBatch::factor(MatrixView<const double> values, double shift) {
 /// What lies in memory of the device is taken as it is; of a device of the host that stands for one
 /// in tests, nothing does.
 bool FrontBatch::reaches(const double* first, std::int64_t count) const {
-  return !session_->devices().all_on_host() && resident_->reaches(first, count * kDouble);
+  return !session_->devices().all_on_host() &&
+         resident_->devices()->reaches(first, count * kDouble);
 }
 
 /// Values that lie in memory of the device, by one launch; null: the shift is there.
@@ -326,7 +296,10 @@ void FrontBatch::load_values(Queue& queue, std::span<const PlacedBlock> blocks,
                                {column, values.rows, 1, values.rows, 0, 0, Element::fp64},
                                {nullptr, 0, 1, 1, 0, 0, Element::int32}});
   }
-  resident_->call_on(queue, take_rows, views, 0);
+  const KernelFunction kernel = resident_->devices()->backend().kernels().find(
+      take_rows.name, {Element::fp64, Element::fp64, Element::int32});
+  require(kernel != nullptr, ErrorKind::device, kFactorWhere, "the backend does not take values");
+  kernel(queue, {views, take_rows.operands}, {});
 }
 
 void FrontBatch::run_resident(MatrixView<const double> values, double shift) {
@@ -408,82 +381,41 @@ void FrontBatch::solve(MatrixView<double> b) {
   });
 }
 
-void FrontBatch::make_sweep_memory() {
-  if (x_.bytes() > 0) return;
-  const std::int64_t n = pattern_.rows;
-  const std::int64_t bytes = sweep_group_ * n * sweep_columns(one_->program) * kDouble;
-  Device& device = session_->devices().device(0);
-  Buffer order = device.allocate(n * std::int64_t{sizeof(std::int32_t)});
-  b_ = device.allocate(bytes);
-  resident_->queue().copy(order.data(), analysis_.order.data(), order.bytes(),
-                          CopyDirection::host_to_device);
-  order_ = std::move(order);
-  x_ = device.allocate(bytes);
-}
-
-/// A few columns of the right-hand sides of a few matrices, from column `first` of each.
-void FrontBatch::sweep_group(MatrixView<double> b, std::int64_t first, std::int64_t columns,
-                             std::span<const std::int64_t> matrices) {
-  const std::int64_t n = pattern_.rows;
-  const std::int64_t nrhs = b.cols / count_;
-  const std::int64_t m = nrhs == 1 ? 1 : sweep_columns(one_->program);
-  const bool there = reaches(b.data, b.ld * (b.cols - 1) + n);
-  Queue& queue = resident_->queue();
-  const auto copy_columns = [&](bool back) {
-    if (there) return;
-    JoinedCopies copies(queue,
-                        back ? CopyDirection::device_to_host : CopyDirection::host_to_device);
-    std::byte* staged = b_.data();
-    for (const std::int64_t k : matrices) {
-      for (std::int64_t c = 0; c < columns; ++c, staged += n * kDouble) {
-        double* column = b.column(k * nrhs + first + c);
-        back ? copies.add(column, staged, n * kDouble) : copies.add(staged, column, n * kDouble);
-      }
-    }
-    copies.flush();
-  };
-  std::vector<BlockView> taken;
-  std::vector<BlockView> put;
-  std::vector<BlockView> sweeps;
-  for (std::size_t place = 0; place < matrices.size(); ++place) {
-    const std::int64_t k = matrices[place];
-    const auto slot = static_cast<std::int64_t>(place);
-    const BlockView x{x_.data() + slot * n * m * kDouble, m, n, m, 0, 0, Element::fp64};
-    BlockView own{b.column(k * nrhs + first), n, columns, b.ld, 0, 0, Element::fp64};
-    if (!there) {
-      own.data = b_.data() + slot * n * columns * kDouble;
-      own.ld = n;
-    }
-    const BlockView order{order_.data(), n, 1, n, 0, 0, Element::int32};
-    taken.insert(taken.end(), {x, own, order});
-    put.insert(put.end(), {own, x, order});
-    sweeps.insert(sweeps.end(), {x, resident_->view({fronts::kPanels, k, 0}),
-                                 resident_->view({fronts::kStructure, 0, 0}),
-                                 resident_->view({fronts::kWork, k, 0})});
-  }
-  copy_columns(false);
-  resident_->call(take_rows, taken);
-  resident_->call(sweep_branch, sweeps, kSweepForward);
-  resident_->call(sweep_branch, sweeps, kSweepBackward);
-  resident_->call(put_rows, put);
-  copy_columns(true);
-}
-
 void FrontBatch::solve_resident(MatrixView<double> b) {
   const std::lock_guard lock(one_at_a_time_);
-  make_sweep_memory();
-  std::vector<std::int64_t> good;
-  for (std::int64_t k = 0; k < count_; ++k)
-    if (infos_[at(k)].ok) good.push_back(k);
-  const std::int64_t nrhs = b.cols / count_;
-  const std::int64_t at_once = nrhs == 1 ? 1 : sweep_columns(one_->program);
-  for (std::size_t first = 0; first < good.size(); first += at(sweep_group_)) {
-    const auto matrices = std::span<const std::int64_t>(good).subspan(first).first(
-        std::min(at(sweep_group_), good.size() - first));
-    for (std::int64_t c = 0; c < nrhs; c += at_once)
-      sweep_group(b, c, std::min(at_once, nrhs - c), matrices);
+  if (sweeps_ == nullptr) {
+    ResidentSweeps::Factor there;
+    there.run = resident_.get();
+    sweeps_ =
+        std::make_unique<ResidentSweeps>(units_for_solves(), analysis_.order, std::move(there),
+                                         resident_->devices(), session_->devices(), sweep_group_);
   }
-  resident_->queue().synchronize();
+  std::vector<std::int32_t> good;
+  for (std::int64_t k = 0; k < count_; ++k)
+    if (infos_[at(k)].ok) good.push_back(static_cast<std::int32_t>(k));
+  for (std::size_t first = 0; first < good.size(); first += at(sweep_group_))
+    sweeps_->solve_each(
+        b, b.cols / count_,
+        std::span(good).subspan(first, std::min(at(sweep_group_), good.size() - first)));
+  accumulate(solves_, sweeps_->take_report());
+}
+
+/// A unit for each matrix.
+ResidentUnits FrontBatch::units_for_solves() const {
+  ResidentUnits out;
+  out.n = pattern_.rows;
+  out.columns = sweep_columns(one_->program);
+  out.panels = schedule_->blocks.family(fronts::kPanels);
+  out.structure = schedule_->blocks.family(fronts::kStructure);
+  out.work = schedule_->blocks.family(fronts::kWork);
+  out.apart = out.placed = true;
+  out.units.resize(at(count_));
+  for (std::int64_t k = 0; k < count_; ++k) {
+    ResidentUnits::Unit& unit = out.units[at(k)];
+    unit.panel = unit.work = k;
+    unit.columns = out.n;
+  }
+  return out;
 }
 
 void FrontBatch::solve_at_home(std::int64_t k, MatrixView<double> b) const {

@@ -12,6 +12,7 @@
 #include "base/work_crew.hpp"
 #include "run/resident_run.hpp"
 #include "session/session.hpp"
+#include "sparse/fronts/resident_sweeps.hpp"
 #include "store/memory_store.hpp"
 #include "strata/sparse_batch.hpp"
 
@@ -34,6 +35,8 @@ class FrontBatch {
   [[nodiscard]] const SparseAnalysis& analysis() const noexcept { return analysis_; }
   [[nodiscard]] std::span<const FactorInfo> infos() const noexcept { return infos_; }
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
+  /// What the device did since then for solves; `path` is empty if nothing.
+  [[nodiscard]] const RunReport& solves() const noexcept { return solves_; }
 
  private:
   [[nodiscard]] bool take_resident();
@@ -47,9 +50,7 @@ class FrontBatch {
   void run_resident(MatrixView<const double> values, double shift);
   void run_planned(MatrixView<const double> values, double shift);
   void read_statuses(const FamilyMemory& memory);
-  void make_sweep_memory();
-  void sweep_group(MatrixView<double> b, std::int64_t first_column, std::int64_t columns,
-                   std::span<const std::int64_t> matrices);
+  [[nodiscard]] ResidentUnits units_for_solves() const;
   void solve_resident(MatrixView<double> b);
   void solve_at_home(std::int64_t k, MatrixView<double> b) const;
 
@@ -61,15 +62,16 @@ class FrontBatch {
   std::unique_ptr<OneMatrix> one_;  // null where there is nothing to factor
   std::unique_ptr<Session> session_;
   std::shared_ptr<const Schedule> schedule_;
-  std::unique_ptr<ResidentRun> resident_;  // released before the devices, as are buffers
-  std::optional<double> shift_there_;      // of all matrices, on the device
-  std::mutex one_at_a_time_;               // solves there use one queue and one memory
-  Buffer x_, b_, order_;
-  std::int64_t sweep_group_ = 1;  // matrices at once
+  std::unique_ptr<ResidentRun> resident_;   // released before the devices
+  std::optional<double> shift_there_;       // of all matrices, on the device
+  std::mutex one_at_a_time_;                // solves there use one queue and one memory
+  std::unique_ptr<ResidentSweeps> sweeps_;  // made when first needed
+  std::int64_t sweep_group_ = 1;            // matrices at once
   std::shared_ptr<FamilyMemory> panels_;
   bool complete_ = false;
   std::vector<FactorInfo> infos_;
   RunReport report_;
+  RunReport solves_;
   WorkCrew crew_;
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
@@ -152,8 +153,13 @@ std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysi
   if (in_ranges && !fit) return nullptr;
   if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
-  for (const std::int64_t bytes : fixed_places_bytes(front_schedule(layout, devices))) {
-    if (bytes + ResidentSweeps::bytes_of(analysis) <= there) continue;
+  std::vector<std::int64_t> sweeps(at(devices), 0);
+  if (layout->has_programs())
+    sweeps = resident_sweep_bytes(
+        std::make_shared<const ResidentUnits>(resident_units(analysis, *layout, devices, 1, true)));
+  const std::vector<std::int64_t> places = fixed_places_bytes(front_schedule(layout, devices));
+  for (std::size_t d = 0; d < places.size(); ++d) {
+    if (places[d] + sweeps[d] <= there) continue;
     // Each of the devices that share a front has all of it.
     if (staying.shares == 0 || given) return nullptr;
     return resident_layout(analysis, a, sizes, given, element, machine);
@@ -288,7 +294,8 @@ PlannedRun plan_resident(const SparseAnalysis& analysis, std::shared_ptr<const F
   const int queues = resident_queues(asked, devices);
   PlannedRun planned = make_planned_run(
       std::make_shared<const Schedule>(resident_schedule(std::move(layout), devices)),
-      ResidentRun::machine_of(machine, queues), ResidentRun::plan_options(devices, queues), "none");
+      ResidentDevices::machine_of(machine, queues), ResidentDevices::plan_options(devices, queues),
+      "none");
   planned.n = std::ssize(analysis.order);
   planned.host_bytes = host_bytes_of(planned, analysis, asked.inverse);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -297,22 +304,26 @@ PlannedRun plan_resident(const SparseAnalysis& analysis, std::shared_ptr<const F
 
 PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
                               const Machine& machine, const SparseCholeskyOptions& options) {
-  require_devices(machine);
-  FrontSizes sizes = front_sizes(analysis, options, has_gpu(machine));
-  const bool given = are_given(options);
-  SparseAnalysis laid_out = analysis;
-  std::shared_ptr<const FrontLayout> layout =
-      resident_layout(analysis, a, sizes, given, options.precision, machine,
-                      machine.device_to_device.bytes_per_second > 0);
-  PlannedRun planned;
-  if (layout != nullptr) {
-    planned = plan_resident(laid_out, std::move(layout), machine, options);
-  } else {
-    layout = fitting_layout(laid_out, a, sizes, given, options.precision, machine);
-    planned = plan_fronts(laid_out, std::move(layout), machine, options);
-  }
-  planned.tile = sizes.tile;
+  const MachineLayout there = layout_on(analysis, a, machine, options);
+  PlannedRun planned = there.stays ? plan_resident(there.analysis, there.layout, machine, options)
+                                   : plan_fronts(there.analysis, there.layout, machine, options);
+  planned.tile = there.sizes.tile;
   return planned;
+}
+
+MachineLayout layout_on(const SparseAnalysis& analysis, const SparseMatrix& a,
+                        const Machine& machine, const SparseCholeskyOptions& options) {
+  require_devices(machine);
+  MachineLayout there{.analysis = analysis};
+  there.sizes = front_sizes(analysis, options, has_gpu(machine));
+  const bool given = are_given(options);
+  there.layout = resident_layout(analysis, a, there.sizes, given, options.precision, machine,
+                                 machine.device_to_device.bytes_per_second > 0);
+  there.stays = there.layout != nullptr;
+  if (!there.stays)
+    there.layout =
+        fitting_layout(there.analysis, a, there.sizes, given, options.precision, machine);
+  return there;
 }
 
 Machine only(Machine machine, DeviceKind kind) {

@@ -235,6 +235,7 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   info_ = {};
   info_.ok = false;  // until it is known
   report_ = {};
+  solves_ = {};
   shift_ = shift;
   require(std::isfinite(shift), ErrorKind::misuse, kFactorWhere, "a shift of {}", shift);
   const bool known = arrangement_ != 0 && arrangement_of(a, *crew_) == arrangement_;
@@ -288,6 +289,7 @@ void FrontFactor::factor_values(std::span<const double> values, double shift) {
   info_ = {};
   info_.ok = false;
   report_ = {};
+  solves_ = {};
   shift_ = shift_in_range_ = shift;
   exponent_ = 0;
   run_resident(values, nullptr);
@@ -340,7 +342,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   figures.host_bytes = host_bytes_;
   report_ = make_report(resident_->plan(), figures, std::move(trace));
   report_.devices.clear();
-  for (int d = 0; d < resident_->devices(); ++d)
+  for (int d = 0; d < resident_->devices()->count(); ++d)
     report_.devices.push_back(session_->devices().device(d).description().name);
   report_.flops = analysis_.counts.stored_flops;
   report_.tasks = std::ssize(layout_->units);
@@ -352,7 +354,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
 void FrontFactor::load_raw_values(Queue& queue, std::byte* to, std::span<const double> values,
                                   PinnedRing& to_device) const {
   const std::span<const std::byte> bytes = std::as_bytes(values);
-  if (resident_->reaches(bytes.data(), std::ssize(bytes)))
+  if (resident_->devices()->reaches(bytes.data(), std::ssize(bytes)))
     queue.copy(to, bytes.data(), std::ssize(bytes), CopyDirection::device_to_device);
   else
     ResidentRun::send(queue, to, bytes, to_device);
@@ -366,8 +368,14 @@ void FrontFactor::bring_home() const {
   if (panels_ == nullptr)
     panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
   MemoryStore store = store_of(nullptr, nullptr);
-  for (int d = 0; d < resident_->devices(); ++d)
-    resident_->download(fronts::kPanels, store, ring(d), d);
+  resident_->bring_home(fronts::kPanels,
+                        {&store, [this](int device) -> PinnedRing& { return ring(device); }});
+  RunFigures figures;
+  figures.n = std::ssize(analysis_.order);
+  figures.policy = "none";
+  Trace trace;
+  trace.traffic = resident_->traffic();
+  accumulate(solves_, make_report(resident_->plan(), figures, std::move(trace)));
   at_home_ = true;
 }
 
@@ -384,26 +392,22 @@ void FrontFactor::begin_inverse() const {
   if (homes_ != nullptr) homes_->let_go_of_updates();
 }
 
-namespace {
-
-/// The tree is one branch, or ranges.
-bool has_programs(const FrontLayout& layout) {
-  return layout.ranges ||
-         (layout.units.size() == 1 && layout.units.front().kind == UnitKind::branch);
-}
-
-}  // namespace
-
 bool FrontFactor::solves_there() const noexcept {
-  return resident() && element_ == Element::fp64 && has_programs(*layout_);
+  return resident() && element_ == Element::fp64 && layout_->has_programs();
 }
 
 void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward) const {
   const std::lock_guard lock(*one_at_a_time_);
-  if (sweeps_ == nullptr)
-    sweeps_ =
-        std::make_unique<ResidentSweeps>(analysis_, *layout_, *resident_, session_->devices());
+  if (sweeps_ == nullptr) {
+    const std::shared_ptr<ResidentDevices>& on = resident_->devices();
+    ResidentSweeps::Factor there;
+    there.run = resident_.get();
+    sweeps_ = std::make_unique<ResidentSweeps>(
+        resident_units(analysis_, *layout_, on->count(), on->queues(), true), analysis_.order,
+        std::move(there), on, session_->devices());
+  }
   sweeps_->solve(b, forward, backward);
+  accumulate(solves_, sweeps_->take_report());
 }
 
 bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backward) const {
@@ -414,11 +418,13 @@ bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backwa
     streamed_ =
         std::make_unique<StreamedSweeps>(analysis_, *layout_, homes_->family(fronts::kPanels),
                                          homes_->family(fronts::kStructure), *session_, *crew_);
-  return streamed_->solve(b, forward, backward);
+  const bool solved = streamed_->solve(b, forward, backward);
+  if (solved) accumulate(solves_, streamed_->report());
+  return solved;
 }
 
 bool FrontFactor::solve_opened(MatrixView<double> b, bool forward, bool backward) const {
-  if (sizes_.program == 0 || !has_programs(*layout_)) return false;
+  if (sizes_.program == 0 || !layout_->has_programs()) return false;
   const std::lock_guard lock(*one_at_a_time_);
   if (!opened_tried_) {
     RunOptions there = options_;
@@ -433,7 +439,9 @@ bool FrontFactor::solve_opened(MatrixView<double> b, bool forward, bool backward
     opened_tried_ = true;  // what fails otherwise fails again
   }
   if (opened_ == nullptr) return false;
-  return opened_->solve(b, forward, backward);
+  const bool solved = opened_->solve(b, forward, backward);
+  if (solved) accumulate(solves_, opened_->report());
+  return solved;
 }
 
 /// Units and their columns are in the order of elimination, so the first failure is the one that no

@@ -78,6 +78,19 @@ namespace strata {
                                        const SparseCholeskyOptions& options);
 [[nodiscard]] int resident_queues(const SparseCholeskyOptions& options, int devices);
 
+/// The layout that a factorization on a machine has.
+struct MachineLayout {
+  SparseAnalysis analysis;  ///< whose supernodes may have been split
+  FrontSizes sizes{};
+  std::shared_ptr<const FrontLayout> layout{};
+  bool stays = false;
+};
+[[nodiscard]] MachineLayout layout_on(const SparseAnalysis& analysis, const SparseMatrix& a,
+                                      const Machine& machine, const SparseCholeskyOptions& options);
+/// What the first solve with a factor of this layout moves. `path` is empty where the host solves.
+[[nodiscard]] RunReport plan_of_solve(const MachineLayout& there, const Machine& machine,
+                                      std::int64_t columns, const SparseCholeskyOptions& options);
+
 /// The same from the beginning: of the layout that a factorization on this machine would have.
 [[nodiscard]] PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
                                             const Machine& machine,
@@ -131,6 +144,8 @@ class FrontFactor {
   /// first_bad_pivot in the numbering of A.
   [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
+  /// What devices did since then for solves, and to bring L home; `path` is empty if nothing.
+  [[nodiscard]] const RunReport& solves() const noexcept { return solves_; }
   [[nodiscard]] double shift() const noexcept { return shift_; }
   /// L is that of 2^(−exponent)·(A + shift·I); even, and 0 unless A is near the ends of the range.
   [[nodiscard]] int exponent() const noexcept { return exponent_; }
@@ -210,6 +225,7 @@ class FrontFactor {
   mutable bool opened_tried_ = false;
   FactorInfo info_;
   RunReport report_;
+  mutable RunReport solves_;
   std::int64_t host_bytes_ = 0;  // that are planned, where no plan says so
   double shift_ = 0;
   int exponent_ = 0;

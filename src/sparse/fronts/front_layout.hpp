@@ -166,6 +166,11 @@ struct FrontLayout {
   std::vector<std::int32_t> places;
   /// What family kValues holds, likewise.
   std::vector<EntryCode> entries;
+
+  /// Whether the tree is one branch, or ranges, which solves can go through unit by unit.
+  [[nodiscard]] bool has_programs() const noexcept {
+    return ranges || (units.size() == 1 && units.front().kind == UnitKind::branch);
+  }
 };
 
 /// `a` has the pattern that was analyzed; L and its updates are in `element`; `parts` are those of

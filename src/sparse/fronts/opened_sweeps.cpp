@@ -6,7 +6,6 @@
 
 #include "device/device_host.hpp"
 #include "kernels/fronts/front_program.hpp"
-#include "schedule/fixed_places.hpp"
 #include "session/budget.hpp"
 #include "sparse/fronts/front_homes.hpp"
 #include "sparse/fronts/front_schedule.hpp"
@@ -37,7 +36,6 @@ OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
   } catch (const Error& error) {  // others took the memory meanwhile
     if (error.kind() != ErrorKind::memory) throw;
     sweeps_.reset();
-    resident_.reset();
   }
   if (!session_.devices().all_on_host()) {
     const BlockTable& blocks = layout_->blocks;
@@ -56,41 +54,41 @@ OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
 /// As FrontFactor does with one that it made itself.
 bool OpenedSweeps::take_resident(const SparseAnalysis& analysis, const FrontSizes& sizes,
                                  const RunOptions& options) {
-  const BlockTable& blocks = layout_->blocks;
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
   // The work memory of other ranges has no room for right-hand sides.
   const bool stayed = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
-  if (!stayed || blocks.family(fronts::kPanels).element != Element::fp64 || choices.size() > 1 ||
-      sizes.devices > session_.devices().count())
+  if (!stayed || layout_->blocks.family(fronts::kPanels).element != Element::fp64 ||
+      choices.size() > 1 || sizes.devices > session_.devices().count())
     return false;
   const auto count = static_cast<int>(sizes.devices);
-  auto schedule = std::make_shared<const Schedule>(resident_schedule(layout_, count));
+  const int queues = resident_queues({}, count);
+  ResidentUnits units = resident_units(analysis, *layout_, count, queues, false);
   const std::int64_t there = smallest_memory(session_.machine());
-  for (const std::int64_t bytes : fixed_places_bytes(*schedule))
-    if (bytes + ResidentSweeps::bytes_of(analysis) > there) return false;
-  std::vector<ResidentRun::Place> places;
+  for (const std::int64_t bytes :
+       resident_sweep_bytes(std::make_shared<const ResidentUnits>(units)))
+    if (bytes > there) return false;
+  std::vector<ResidentDevices::Place> places;
   for (int d = 0; d < count; ++d)
     places.push_back({choices.front().indices[at(d)], &session_.devices().device(d)});
-  resident_ = std::make_unique<ResidentRun>(std::move(schedule), session_.machine(),
-                                            session_.devices().backend(), places,
-                                            resident_queues({}, count));
-  MemoryStore store(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr});
-  for (int d = 0; d < count; ++d) {
-    for (const int family : {fronts::kPanels, fronts::kStructure})
-      resident_->upload(family, store, session_.devices().ring(d, 0), d);
-  }
-  for (int d = 0; d < count; ++d) {
-    session_.devices().ring(d, 0).finish();
-    resident_->queue(d).synchronize();
-  }
-  sweeps_ = std::make_unique<ResidentSweeps>(analysis, *layout_, *resident_, session_.devices());
+  ResidentSweeps::Factor at_home;
+  at_home.panels = panels_;
+  at_home.structure = structure_;
+  sweeps_ = std::make_unique<ResidentSweeps>(
+      std::move(units), analysis.order, std::move(at_home),
+      std::make_shared<ResidentDevices>(session_.devices().backend(), places, queues),
+      session_.devices());
   return true;
 }
 
 bool OpenedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
-  if (!resident()) return streamed_->solve(b, forward, backward);
-  sweeps_->solve(b, forward, backward);
-  return true;
+  if (resident()) {
+    sweeps_->solve(b, forward, backward);
+    report_ = sweeps_->take_report();
+    return true;
+  }
+  const bool solved = streamed_->solve(b, forward, backward);
+  report_ = streamed_->report();
+  return solved;
 }
 
 }  // namespace strata

@@ -11,7 +11,7 @@
 
 #include "base/work_crew.hpp"
 #include "run/host_pinner.hpp"
-#include "run/resident_run.hpp"
+#include "run/resident_devices.hpp"
 #include "sparse/fronts/resident_sweeps.hpp"
 #include "sparse/fronts/streamed_sweeps.hpp"
 
@@ -26,11 +26,11 @@ class OpenedSweeps {
                const RunOptions& options, WorkCrew& crew);
 
   /// Whether L stays on the devices.
-  [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
+  [[nodiscard]] bool resident() const noexcept { return sweeps_ != nullptr; }
   /// As StreamedSweeps::solve(); never false where L stays.
   [[nodiscard]] bool solve(MatrixView<double> b, bool forward, bool backward);
-  /// What the last solve did; only where L streams.
-  [[nodiscard]] const RunReport& report() const noexcept { return streamed_->report(); }
+  /// What the last solve did; the first one where L stays also brought it there.
+  [[nodiscard]] const RunReport& report() const noexcept { return report_; }
 
  private:
   [[nodiscard]] bool take_resident(const SparseAnalysis& analysis, const FrontSizes& sizes,
@@ -39,10 +39,10 @@ class OpenedSweeps {
   std::shared_ptr<const FrontLayout> layout_;
   std::shared_ptr<FamilyMemory> panels_, structure_;
   Session session_;
-  std::unique_ptr<ResidentRun> resident_;
   std::unique_ptr<ResidentSweeps> sweeps_;  // null where L streams
   std::unique_ptr<HostPinner> pinner_;
   std::unique_ptr<StreamedSweeps> streamed_;
+  RunReport report_;
 };
 
 /// The GPUs among the devices of `options`, as `--devices` names them, if starting them pays for

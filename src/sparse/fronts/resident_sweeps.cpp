@@ -2,201 +2,241 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <chrono>
+#include <exception>
+#include <numeric>
+#include <utility>
 
-#include "kernels/fronts/front.hpp"
-#include "kernels/fronts/front_program.hpp"
-#include "sparse/fronts/front_program.hpp"
+#include "base/elapsed_time.hpp"
+#include "schedule/fixed_places.hpp"
+#include "session/report.hpp"
+#include "sparse/fronts/front_homes.hpp"
 #include "sparse/ordering/pattern.hpp"
 
 namespace strata {
 namespace {
 
 constexpr std::int64_t kNumber = sizeof(double);
+/// Bytes that a thread copies at a time: less does not keep one busy that had to be woken.
+constexpr std::int64_t kTogether = std::int64_t{256} << 10;
 
-/// Calls copy(bytes, first byte where columns are packed) for the columns of B, all at once where
-/// they are.
+/// Calls copy(bytes of the caller, where they are on the device) for packed columns there: for as
+/// many together as follow each other.
 template <class Copy>
-void for_column_bytes(MatrixView<double> b, const Copy& copy) {
+void for_columns(const PlacedBlock& block, const MatrixView<double>& b, const Copy& copy) {
   const bool packed = b.ld == b.rows;
-  const std::int64_t count = packed ? b.rows * b.cols : b.rows;
-  for (std::int64_t c = 0; c < (packed ? 1 : b.cols); ++c)
-    copy(std::as_writable_bytes(std::span(b.column(c), at(count))), c * count * kNumber);
+  const std::int64_t together = packed ? b.cols : 1;
+  for (std::int64_t c = 0; c < b.cols; c += together)
+    copy(std::as_writable_bytes(std::span(b.column(c), at(b.rows * together))),
+         block.data + c * b.rows * kNumber);
 }
+
+/// Right-hand sides of the caller on their way to a device, and back.
+class ColumnCopies {
+ public:
+  ColumnCopies(std::span<const MatrixView<double>> columns, PinnedRing& ring)
+      : columns_(columns), ring_(ring) {}
+
+  void send(Queue& queue, std::span<const PlacedBlock> blocks) const {
+    if (!together(blocks))
+      return each(blocks, [&](std::span<std::byte> here, std::byte* there) {
+        ResidentRun::send(queue, there, here, ring_);
+      });
+    parts(blocks, [&](std::span<const PlacedBlock> some, std::int64_t bytes, std::int64_t pieces) {
+      ring_.send(queue, some.front().data, bytes, pieces, [&](std::int64_t k, std::byte* to) {
+        each(piece(some, k, pieces), [&](std::span<std::byte> here, std::byte* there) {
+          std::copy(here.begin(), here.end(), to + (there - some.front().data));
+        });
+      });
+    });
+  }
+
+  void receive(Queue& queue, std::span<const PlacedBlock> blocks) const {
+    if (!together(blocks))
+      return each(blocks, [&](std::span<std::byte> here, std::byte* there) {
+        ResidentRun::receive(queue, there, here, ring_);
+      });
+    parts(blocks, [&](std::span<const PlacedBlock> some, std::int64_t bytes, std::int64_t pieces) {
+      const auto take = [this, some, pieces](std::int64_t k, const std::byte* from) {
+        each(piece(some, k, pieces), [&](std::span<std::byte> here, const std::byte* there) {
+          std::copy_n(from + (there - some.front().data), here.size(), here.data());
+        });
+      };
+      // What fails ends the ring's work, which the run sees by its queues.
+      ring_.receive(queue, some.front().data, bytes, pieces, take, [](std::exception_ptr) {});
+    });
+  }
+
+ private:
+  [[nodiscard]] std::int64_t block_bytes() const {
+    return columns_.front().rows * columns_.front().cols * kNumber;
+  }
+  /// Whether copies of their own would be too many.
+  [[nodiscard]] bool together(std::span<const PlacedBlock> blocks) const {
+    return blocks.size() > 1 && block_bytes() <= ring_.shape().slot_bytes;
+  }
+  template <class Part>
+  void parts(std::span<const PlacedBlock> blocks, const Part& part) const {
+    for_parts(
+        blocks, ring_.shape().slot_bytes, [this](BlockId) { return block_bytes(); },
+        [&](std::span<const PlacedBlock> some, std::int64_t bytes) {
+          part(some, bytes, std::min<std::int64_t>(std::ssize(some), bytes / kTogether + 1));
+        });
+  }
+  [[nodiscard]] static std::span<const PlacedBlock> piece(std::span<const PlacedBlock> some,
+                                                          std::int64_t k, std::int64_t pieces) {
+    const std::int64_t first = std::ssize(some) * k / pieces;
+    return some.subspan(at(first), at(std::ssize(some) * (k + 1) / pieces - first));
+  }
+  template <class Copy>
+  void each(std::span<const PlacedBlock> blocks, const Copy& copy) const {
+    for (const PlacedBlock& block : blocks) for_columns(block, columns_[at(block.id.row())], copy);
+  }
+
+  std::span<const MatrixView<double>> columns_;
+  PinnedRing& ring_;
+};
 
 }  // namespace
 
-std::int64_t ResidentSweeps::bytes_of(const SparseAnalysis& analysis) {
-  const std::int64_t n = std::ssize(analysis.order);
-  return n * (2 * kSweepColumns * kNumber + 4) + 4096;
-}
-
-ResidentSweeps::ResidentSweeps(const SparseAnalysis& analysis, const FrontLayout& layout,
-                               ResidentRun& run, DeviceSet& devices)
-    : run_(run), devices_(devices), columns_(kSweepColumns) {
-  const std::int64_t n = std::ssize(analysis.order);
-  for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
-    columns_ = std::min(columns_, sweep_columns(program_of(layout, layout.units[at(u)])));
-    add_unit(analysis, layout, u);
+ResidentSweeps::ResidentSweeps(ResidentUnits units, std::span<const std::int32_t> order,
+                               Factor factor, std::shared_ptr<ResidentDevices> on,
+                               DeviceSet& devices, std::int64_t together)
+    : units_(std::make_shared<const ResidentUnits>(std::move(units))),
+      factor_(std::move(factor)),
+      on_(std::move(on)),
+      devices_(devices),
+      order_(order.begin(), order.end()) {
+  if (!units_->apart && units_->units.size() > 1) {  // and what leaves rows where they are
+    order_.resize(2 * order.size());
+    std::iota(order_.begin() + std::ssize(order), order_.end(), 0);
   }
-  connect(layout);
-  for (int d = 0; d < run_.devices(); ++d)
-    x_.push_back(devices_.device(d).allocate(n * columns_ * kNumber));
-  b_ = devices_.device(0).allocate(n * columns_ * kNumber);
-  order_ = devices_.device(0).allocate(n * std::int64_t{sizeof(std::int32_t)});
-  run_.queue().copy(order_.data(), analysis.order.data(), order_.bytes(),
-                    CopyDirection::host_to_device);
-}
-
-void ResidentSweeps::add_unit(const SparseAnalysis& analysis, const FrontLayout& layout,
-                              std::int32_t u) {
-  const FrontUnit& from = layout.units[at(u)];
-  Unit unit;
-  unit.device = from.device;
-  const auto before = std::count_if(units_.begin(), units_.end(),
-                                    [&](const Unit& other) { return other.device == unit.device; });
-  unit.queue = static_cast<int>(before % run_.queues());
-  unit.first = analysis.first[at(from.first)];
-  unit.columns = analysis.first[at(from.last + 1)] - unit.first;
-  for (std::int32_t s = from.first; s <= from.last; ++s) {
-    if (analysis.parent[at(s)] <= from.last) continue;  // in this unit, or it has none
-    for (std::int32_t p = analysis.parent[at(s)]; p >= 0; p = analysis.parent[at(p)])
-      unit.ancestors.push_back(layout.unit_of[at(p)]);
+  if (units_->n == 0) return;
+  const ResidentPass largest = largest_pass(*units_, together);
+  const std::vector<std::int64_t> bytes =
+      fixed_places_bytes(resident_sweep_schedule(units_, largest));
+  for (int d = 0; d < on_->count(); ++d) {
+    x_.push_back(on_->device(d).allocate(elements_of_x(*units_, largest) * kNumber));
+    arenas_.push_back(on_->device(d).allocate(bytes[at(d)]));
   }
-  std::sort(unit.ancestors.begin(), unit.ancestors.end());
-  unit.ancestors.erase(std::unique(unit.ancestors.begin(), unit.ancestors.end()),
-                       unit.ancestors.end());
-  unit.panels = run_.view({fronts::kPanels, from.panel, 0}, unit.device);
-  unit.structure = run_.view({fronts::kStructure, from.structure, 0}, unit.device);
-  unit.work = run_.view({fronts::kWork, from.work, 0}, unit.device);
-  units_.push_back(std::move(unit));
 }
 
-/// What each unit takes, and from whom: rows of a block of updates are side by side on both sides.
-void ResidentSweeps::connect(const FrontLayout& layout) {
-  struct Giver {
-    std::int32_t unit;
-    std::size_t number;
+CallersPlaces ResidentSweeps::places_of(const ResidentPass& pass) const {
+  return [this, pass](BlockId id, std::size_t device) -> CallersPlace {
+    switch (id.family()) {
+      case resident_sweeps::kX: {
+        const std::int64_t place = place_in_x(*units_, pass, id.row()) * kNumber;
+        // The view of an operand that tasks write.
+        return {const_cast<std::byte*>(x_[device].data()) + place, pass.width};
+      }
+      case resident_sweeps::kColumns: {
+        const MatrixView<double>& b = columns_[at(id.row())];
+        return {reinterpret_cast<std::byte*>(b.data), b.ld};
+      }
+      default: {
+        constexpr std::array kOfFactor = {fronts::kPanels, fronts::kStructure, -1, fronts::kWork};
+        const BlockId block(kOfFactor[at(id.family())], id.row(), 0);
+        const BlockView there = factor_.run->view(block, static_cast<int>(device));
+        return {static_cast<std::byte*>(there.data), there.ld};
+      }
+    }
   };
-  std::map<std::int64_t, Giver> giver_of;  // by block
-  for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
-    const FrontUnit& unit = layout.units[at(u)];
-    for (std::size_t k = 0; k < unit.given.size(); ++k)
-      giver_of.emplace(unit.given[k], Giver{u, k});
-  }
-  for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
-    const FrontUnit& unit = layout.units[at(u)];
-    const std::int64_t end = program_of(layout, unit).rows;
-    for (std::size_t k = 0; k < unit.rows_taken.size(); ++k) {
-      const Giver giver = giver_of.at(unit.rows_taken[k].block);
-      const std::int64_t from = layout.units[at(giver.unit)].given_rows[giver.number];
-      const std::int64_t to = unit.rows_taken[k].first;
-      const std::int64_t next = k + 1 < unit.rows_taken.size() ? unit.rows_taken[k + 1].first : end;
-      units_[at(u)].incoming.push_back({giver.unit, from, to, next - to});
-    }
-  }
 }
 
-void ResidentSweeps::copy_columns(const Unit& unit, std::int64_t columns, int from, int to,
-                                  Queue& queue) {
-  queue.copy(x_of(to) + unit.first * columns, x_of(from) + unit.first * columns,
-             unit.columns * columns * kNumber, CopyDirection::device_to_device);
+ResidentSweeps::Ready& ResidentSweeps::prepared(const ResidentPass& pass) {
+  const auto known = passes_.find(pass);
+  if (known != passes_.end()) return known->second;
+  constexpr std::size_t kPasses = 8;
+  if (passes_.size() == kPasses) passes_.clear();
+  ResidentRun::Memory memory{.arenas = {}, .callers = places_of(pass), .start = constants_};
+  for (Buffer& arena : arenas_) memory.arenas.push_back(arena.data());
+  auto schedule = std::make_shared<const Schedule>(resident_sweep_schedule(units_, pass));
+  const BlockTable& blocks = schedule->blocks;
+  auto order = listed_memory(blocks, resident_sweeps::kOrder, order_);
+  Ready ready;
+  ready.store = std::make_unique<MemoryStore>(
+      blocks,
+      std::vector<std::shared_ptr<FamilyMemory>>{
+          factor_.panels, factor_.structure, std::move(order), nullptr, nullptr, nullptr, nullptr});
+  ready.run = std::make_unique<ResidentRun>(std::move(schedule), devices_.machine(), on_,
+                                            std::move(memory));
+  return passes_.emplace(pass, std::move(ready)).first->second;
 }
 
-void ResidentSweeps::call(Unit& unit, std::int64_t columns, std::uint32_t variant) {
-  const BlockView x{x_of(unit.device) + unit.first * columns,
-                    columns,
-                    unit.columns,
-                    columns,
-                    0,
-                    0,
-                    Element::fp64};
-  run_.call_on(queue_of(unit), sweep_branch, std::array{x, unit.panels, unit.structure, unit.work},
-               variant);
-  if (units_.size() > 1) unit.done = queue_of(unit).record();
+void ResidentSweeps::carry_out(const ResidentPass& pass, std::vector<MatrixView<double>> columns) {
+  Ready& ready = prepared(pass);
+  ResidentRun& run = *ready.run;
+  columns_ = std::move(columns);
+  const auto same = [](const MatrixView<double>& a, const MatrixView<double>& b) {
+    return a.data == b.data && a.ld == b.ld;
+  };
+  if (pass.placed && !std::equal(columns_.begin(), columns_.end(), ready.columns.begin(),
+                                 ready.columns.end(), same)) {
+    run.place_again();
+    ready.columns = columns_;
+  }
+  const auto is_columns = [](std::span<const PlacedBlock> blocks) {
+    return blocks.front().id.family() == resident_sweeps::kColumns;
+  };
+  const ColumnCopies copies(columns_, devices_.ring(0, 0));
+  const auto load = [&](int, Queue& queue, std::span<const PlacedBlock> blocks) {
+    if (!is_columns(blocks)) return false;
+    copies.send(queue, blocks);
+    return true;
+  };
+  const auto take = [&](int, Queue& queue, std::span<const PlacedBlock> blocks) {
+    if (!is_columns(blocks)) return false;
+    copies.receive(queue, blocks);
+    return true;
+  };
+  const auto ring = [this](int d) -> PinnedRing& { return devices_.ring(d, 0); };
+  const auto start = std::chrono::steady_clock::now();
+  run.run_untimed({ready.store.get(), ring, load, take});
+  Trace trace;
+  trace.seconds = seconds_since(start);
+  constants_ = run.constants();
+  trace.traffic = run.traffic();
+  RunFigures figures;
+  figures.n = units_->n;
+  figures.policy = "none";
+  accumulate(report_, make_report(run.plan(), figures, std::move(trace)));
 }
 
-void ResidentSweeps::sweep_forward(Unit& unit, std::int64_t columns) {
-  Queue& queue = queue_of(unit);
-  for (const Incoming& one : unit.incoming) {
-    const Unit& other = units_[at(one.unit)];
-    queue.wait(other.done);
-    queue.copy(static_cast<double*>(unit.work.data) + one.to * columns,
-               static_cast<const double*>(other.work.data) + one.from * columns,
-               one.rows * columns * kNumber, CopyDirection::device_to_device);
-  }
-  call(unit, columns, kSweepForward);
-}
-
-void ResidentSweeps::sweep_backward(Unit& unit, std::int64_t columns) {
-  Queue& queue = queue_of(unit);
-  for (const std::int32_t a : unit.ancestors) {
-    const Unit& above = units_[at(a)];
-    if (above.device == unit.device) {
-      queue.wait(above.done);
-      continue;
-    }
-    Event& there = there_[at(unit.device)][at(a)];
-    if (there.state() == nullptr) {
-      queue.wait(above.done);
-      copy_columns(above, columns, above.device, unit.device, queue);
-      there = queue.record();
-    } else {
-      queue.wait(there);
-    }
-  }
-  call(unit, columns, kSweepBackward);
-}
-
-void ResidentSweeps::sweep_units(std::int64_t columns, bool forward, bool backward) {
-  if (units_.size() > 1) {
-    const Event begin = run_.queue().record();
-    for (const Unit& unit : units_) {
-      queue_of(unit).wait(begin);
-      if (unit.device != 0) copy_columns(unit, columns, 0, unit.device, queue_of(unit));
-    }
-  }
-  for (std::size_t u = 0; u < units_.size() && forward; ++u) sweep_forward(units_[u], columns);
-  there_ = std::vector<std::vector<Event>>(x_.size());
-  for (std::vector<Event>& events : there_) events.resize(units_.size());
-  for (std::size_t u = units_.size(); u-- > 0 && backward;) sweep_backward(units_[u], columns);
-  if (units_.size() == 1) return;
-  for (const Unit& unit : units_) {
-    run_.queue().wait(unit.done);
-    if (unit.device != 0) copy_columns(unit, columns, unit.device, 0, run_.queue());
-  }
+/// What lies in memory of the device is taken as it is; of a device of the host that stands for one
+/// in tests, nothing does.
+bool ResidentSweeps::reaches(MatrixView<double> b) const {
+  return !devices_.all_on_host() && on_->reaches(b.data, (b.ld * (b.cols - 1) + b.rows) * kNumber);
 }
 
 void ResidentSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
-  const std::int64_t n = b.rows;
-  const BlockView order{order_.data(), n, 1, n, 0, 0, Element::int32};
-  const BlockView none{order_.data(), 0, 1, 1, 0, 0, Element::int32};
-  PinnedRing& ring = devices_.ring(0, 0);
-  const RingGuard until_all_is_home(ring);
-  for (std::int64_t first = 0; first < b.cols;) {
-    const std::int64_t columns = b.cols - first == 1 ? 1 : columns_;
-    const std::int64_t count = std::min(columns, b.cols - first);
-    const MatrixView<double> part = b.block(0, first, n, count);
-    const BlockView x{x_of(0), columns, n, columns, 0, 0, Element::fp64};
-    BlockView there{part.data, n, count, part.ld, 0, 0, Element::fp64};
-    const bool reached = run_.reaches(part.data, (part.ld * (count - 1) + n) * kNumber);
-    if (!reached) {
-      there.data = b_.data();
-      there.ld = n;
-      for_column_bytes(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
-        run_.send(b_.data() + first_byte, some, ring);
-      });
-    }
-    run_.call(take_rows, {x, there, forward ? order : none});
-    sweep_units(columns, forward, backward);
-    run_.call(put_rows, {there, x, backward ? order : none});
-    if (!reached)
-      for_column_bytes(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
-        run_.receive(b_.data() + first_byte, some, ring);
-      });
-    first += count;
+  if (b.rows == 0) return;
+  ResidentPass pass = largest_pass(*units_);
+  pass.forward = forward;
+  pass.backward = backward;
+  for (std::int64_t first = 0; first < b.cols; first += pass.columns) {
+    pass.width = b.cols - first == 1 ? 1 : units_->columns;
+    pass.columns = std::min(pass.width, b.cols - first);
+    const MatrixView<double> part = b.block(0, first, b.rows, pass.columns);
+    pass.placed = reaches(part);
+    carry_out(pass, {part});
   }
-  run_.finish(ring);
 }
+
+void ResidentSweeps::solve_each(MatrixView<double> b, std::int64_t nrhs,
+                                std::span<const std::int32_t> matrices) {
+  ResidentPass pass;
+  pass.units.assign(matrices.begin(), matrices.end());
+  pass.width = nrhs == 1 ? 1 : units_->columns;
+  pass.placed = reaches(b);
+  for (std::int64_t first = 0; first < nrhs; first += pass.columns) {
+    pass.columns = std::min(pass.width, nrhs - first);
+    std::vector<MatrixView<double>> parts;
+    for (const std::int32_t k : matrices)
+      parts.push_back(b.block(0, k * nrhs + first, b.rows, pass.columns));
+    carry_out(pass, std::move(parts));
+  }
+}
+
+RunReport ResidentSweeps::take_report() { return std::exchange(report_, {}); }
 
 }  // namespace strata

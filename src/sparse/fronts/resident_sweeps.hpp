@@ -1,78 +1,71 @@
 #pragma once
-// ResidentSweeps: triangular solves with a factor on the devices that hold it.
+// ResidentSweeps: triangular solves with factors on the devices that hold them.
 //
-// Contract: the layout's units are branches with programs, all of whose blocks stay
-// (ResidentRun). Right-hand sides are taken one, or kSweepColumns, at a time. The bits do not
-// depend on how units are cut and dealt. One call at a time.
-//
-// Method: units in their order forward, and from the last to the first backward, each on its device
-// by sweep_branch. Between them go rows of right-hand sides: forward those below the fronts at a
-// unit's top, to the device of the unit that takes them in; backward the columns of units above.
+// Contract: passes of resident_sweep_schedule(), each planned and compiled when it first comes, in
+// memory that is taken once. Right-hand sides are taken one, or ResidentUnits::columns, at a time.
+// What is planned is what is moved. One call at a time.
 
+#include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
-#include "sparse/fronts/front_layout.hpp"
+#include "sparse/fronts/resident_sweep_schedule.hpp"
+#include "store/memory_store.hpp"
 #include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
 
 namespace strata {
 
 class ResidentSweeps {
  public:
-  /// Bytes that each device needs beside the blocks.
-  [[nodiscard]] static std::int64_t bytes_of(const SparseAnalysis& analysis);
+  /// Where L is: on the devices of the run that made it, or, loaded by the first solve, at home.
+  struct Factor {
+    const ResidentRun* run = nullptr;
+    std::shared_ptr<FamilyMemory> panels, structure;
+  };
 
-  /// All of these outlive it. Takes memory of the devices.
-  ResidentSweeps(const SparseAnalysis& analysis, const FrontLayout& layout, ResidentRun& run,
-                 DeviceSet& devices);
+  /// `order` is that of elimination; at most `together` matrices are solved at once. All that is
+  /// given by reference outlives it. Takes memory of the devices, which throws Error{memory}.
+  ResidentSweeps(ResidentUnits units, std::span<const std::int32_t> order, Factor factor,
+                 std::shared_ptr<ResidentDevices> on, DeviceSet& devices,
+                 std::int64_t together = 1);
 
   /// B ← L⁻¹·B, L⁻ᵀ·B, or both: in host memory or in that of the first device. Rows are in the
   /// order of elimination where there is but one sweep, behind forward or before backward, else as
   /// in A.
   void solve(MatrixView<double> b, bool forward, bool backward);
+  /// The same, both, for some of the matrices, of whose units there is one each: matrix k has the
+  /// columns from k·nrhs on.
+  void solve_each(MatrixView<double> b, std::int64_t nrhs, std::span<const std::int32_t> matrices);
+
+  /// What was done since it was last asked for; `path` is empty if nothing was.
+  [[nodiscard]] RunReport take_report();
 
  private:
-  /// A part of a unit's right-hand sides that comes from another unit.
-  struct Incoming {
-    std::int32_t unit;      ///< whose
-    std::int64_t from, to;  ///< rows of updates, in its work memory and in this unit's
-    std::int64_t rows;
-  };
-  struct Unit {
-    int device;
-    int queue;                            ///< of those of the device
-    std::int64_t first, columns;          ///< of L
-    std::vector<Incoming> incoming;       ///< forward
-    std::vector<std::int32_t> ancestors;  ///< units whose columns are rows of this one's fronts
-    BlockView panels, structure, work;
-    Event done;  ///< its last sweep
+  struct Ready {
+    std::unique_ptr<ResidentRun> run;
+    std::unique_ptr<MemoryStore> store;       ///< of what is loaded but right-hand sides
+    std::vector<MatrixView<double>> columns;  ///< where they lay when it last ran
   };
 
-  void add_unit(const SparseAnalysis& analysis, const FrontLayout& layout, std::int32_t u);
-  void connect(const FrontLayout& layout);
-  void sweep_units(std::int64_t columns, bool forward, bool backward);
-  void sweep_forward(Unit& unit, std::int64_t columns);
-  void sweep_backward(Unit& unit, std::int64_t columns);
-  void call(Unit& unit, std::int64_t columns, std::uint32_t variant);
-  /// Copies columns of X of a unit from a device to another, on a queue of that.
-  void copy_columns(const Unit& unit, std::int64_t columns, int from, int to, Queue& queue);
-  [[nodiscard]] Queue& queue_of(const Unit& unit) const {
-    return run_.queue(unit.device, unit.queue);
-  }
-  [[nodiscard]] double* x_of(int device) const {
-    return reinterpret_cast<double*>(x_[static_cast<std::size_t>(device)].data());
-  }
+  Ready& prepared(const ResidentPass& pass);
+  void carry_out(const ResidentPass& pass, std::vector<MatrixView<double>> columns);
+  [[nodiscard]] bool reaches(MatrixView<double> b) const;
+  [[nodiscard]] CallersPlaces places_of(const ResidentPass& pass) const;
 
-  ResidentRun& run_;
+  std::shared_ptr<const ResidentUnits> units_;
+  Factor factor_;
+  std::shared_ptr<ResidentDevices> on_;
   DeviceSet& devices_;
-  std::int64_t columns_ = 1;  ///< at once
-  std::vector<Unit> units_;
-  std::vector<Buffer> x_;  // of each device, all rows
-  /// For each device and unit, when the unit's solved columns are there. Empty: not copied there
-  /// yet.
-  std::vector<std::vector<Event>> there_;
-  Buffer b_, order_;  // of the first one
+  std::vector<std::int32_t> order_;
+  std::vector<Buffer> x_, arenas_;  // of each device
+  Residency constants_;             // what the arenas hold
+  std::map<ResidentPass, Ready> passes_;
+  std::vector<MatrixView<double>> columns_;  // of the pass that runs
+  RunReport report_;
 };
 
 }  // namespace strata

@@ -8,7 +8,6 @@
 
 #include "device/device_host.hpp"
 #include "kernels/fronts/front_program.hpp"
-#include "session/budget.hpp"
 #include "sparse/fronts/front_homes.hpp"
 #include "sparse/ordering/pattern.hpp"
 
@@ -59,6 +58,12 @@ void put_back(const T* from, MatrixView<double> b, std::span<const int> exponent
 
 }  // namespace
 
+bool comes_sooner(const SweepPass& pass, std::int64_t columns, const Machine& machine) {
+  return comes_sooner((columns - 1) / pass.columns + 1, columns,
+                      machine.devices.front().host_to_device.bytes_per_second,
+                      describe_host().compute_queues);
+}
+
 bool comes_sooner(std::int64_t passes, std::int64_t columns, double link_bytes_per_second,
                   int cores) {
   constexpr double kHostRate =
@@ -85,27 +90,6 @@ StreamedSweeps::StreamedSweeps(const SparseAnalysis& analysis, const FrontLayout
 
 Schedule StreamedSweeps::schedule_of(const SweepPass& pass) const {
   return sweep_schedule(ranges_, layout_, pass, session_.devices().count(), budget_);
-}
-
-bool StreamedSweeps::fits(const SweepPass& pass) const {
-  return smallest_budget_bytes(schedule_of(pass)) <= budget_;
-}
-
-SweepPass StreamedSweeps::pass_for(std::int64_t columns, bool forward, bool backward) const {
-  SweepPass pass{{}, 0, forward, backward};
-  const auto take = [&](std::int64_t m) {
-    SweepPass more = pass;
-    more.widths.push_back(m);
-    more.columns += std::min(m, columns - pass.columns);
-    const bool holds =
-        pass.widths.empty() ? fits(more) : comfortable_bytes(*ranges_, more, element_) <= budget_;
-    if (holds) pass = std::move(more);
-    return holds;
-  };
-  while (pass.columns < columns && take(columns - pass.columns == 1 ? 1 : kSweepColumns)) continue;
-  if (pass.widths.empty())
-    while (pass.columns < columns && take(1)) continue;
-  return pass;
 }
 
 StreamedSweeps::Prepared& StreamedSweeps::prepared(const SweepPass& pass) {
@@ -173,14 +157,12 @@ bool StreamedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
   (void)session_.take_report();
   report_ = {};
   for (std::int64_t first = 0; first < b.cols;) {
-    const SweepPass pass = pass_for(b.cols - first, forward, backward);
+    const SweepPass pass = sweep_pass(ranges_, layout_, b.cols - first, forward, backward,
+                                      session_.devices().count(), budget_);
     if (pass.widths.empty()) return false;  // for the first columns, if for any
-    if (first == 0 && !session_.devices().all_on_host()) {
-      const std::int64_t passes = (b.cols - 1) / pass.columns + 1;
-      const LinkRate& link = session_.machine().devices.front().host_to_device;
-      if (!comes_sooner(passes, b.cols, link.bytes_per_second, describe_host().compute_queues))
-        return false;
-    }
+    if (first == 0 && !session_.devices().all_on_host() &&
+        !comes_sooner(pass, b.cols, session_.machine()))
+      return false;
     const MatrixView<double> part = b.block(0, first, b.rows, pass.columns);
     element_ == Element::fp64 ? run<double>(pass, part) : run<float>(pass, part);
     first += pass.columns;

@@ -26,6 +26,9 @@ namespace strata {
 /// small that there are many passes.
 [[nodiscard]] bool comes_sooner(std::int64_t passes, std::int64_t columns,
                                 double link_bytes_per_second, int cores);
+/// The same of passes like the first one, on this machine and this host.
+[[nodiscard]] bool comes_sooner(const SweepPass& pass, std::int64_t columns,
+                                const Machine& machine);
 
 class StreamedSweeps {
  public:
@@ -52,10 +55,6 @@ class StreamedSweeps {
     std::vector<std::shared_ptr<FamilyMemory>> homes;
   };
 
-  /// A pass for some columns, or the first of them: the widest blocks of X, as many as the budget
-  /// holds; none if it holds not one.
-  [[nodiscard]] SweepPass pass_for(std::int64_t columns, bool forward, bool backward) const;
-  [[nodiscard]] bool fits(const SweepPass& pass) const;
   [[nodiscard]] Schedule schedule_of(const SweepPass& pass) const;
   Prepared& prepared(const SweepPass& pass);
   template <class T>

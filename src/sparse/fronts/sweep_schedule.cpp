@@ -6,6 +6,7 @@
 
 #include "kernels/fronts/front.hpp"
 #include "kernels/fronts/front_program.hpp"
+#include "session/budget.hpp"
 #include "sparse/fronts/front_program.hpp"
 #include "sparse/ordering/pattern.hpp"
 
@@ -250,6 +251,28 @@ Schedule sweep_schedule(std::shared_ptr<const SweepRanges> ranges, const FrontLa
   schedule.steps = tasks->steps();
   schedule.emit = [tasks](std::int64_t step, TaskList& list) { tasks->emit(step, list); };
   return schedule;
+}
+
+SweepPass sweep_pass(const std::shared_ptr<const SweepRanges>& ranges, const FrontLayout& layout,
+                     std::int64_t columns, bool forward, bool backward, int devices,
+                     std::int64_t budget) {
+  const Element element = layout.blocks.family(fronts::kPanels).element;
+  SweepPass pass{{}, 0, forward, backward};
+  const auto take = [&](std::int64_t m) {
+    SweepPass more = pass;
+    more.widths.push_back(m);
+    more.columns += std::min(m, columns - pass.columns);
+    const bool holds =
+        pass.widths.empty()
+            ? smallest_budget_bytes(sweep_schedule(ranges, layout, more, devices, budget)) <= budget
+            : comfortable_bytes(*ranges, more, element) <= budget;
+    if (holds) pass = std::move(more);
+    return holds;
+  };
+  while (pass.columns < columns && take(columns - pass.columns == 1 ? 1 : kSweepColumns)) continue;
+  if (pass.widths.empty())
+    while (pass.columns < columns && take(1)) continue;
+  return pass;
 }
 
 }  // namespace strata

@@ -86,4 +86,10 @@ struct SweepPass {
                                       const FrontLayout& layout, const SweepPass& pass, int devices,
                                       std::int64_t budget);
 
+/// A pass for some columns, or the first of them: the widest blocks of X, as many as the budget
+/// holds; none if it holds not one.
+[[nodiscard]] SweepPass sweep_pass(const std::shared_ptr<const SweepRanges>& ranges,
+                                   const FrontLayout& layout, std::int64_t columns, bool forward,
+                                   bool backward, int devices, std::int64_t budget);
+
 }  // namespace strata
