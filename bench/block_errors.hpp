@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strata/krylov.hpp"
+#include "strata/qr.hpp"
 
 namespace strata::bench {
 

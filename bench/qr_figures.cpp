@@ -11,10 +11,10 @@
 #include "bench/tall_peers.hpp"
 #include "bench/tall_site.hpp"
 #include "bench/timed_runs.hpp"
+#include "dense/square_matrix.hpp"
 #include "kernels/tall/gram.hpp"
 #include "kernels/tall/gram_shape.hpp"
 #include "kernels/tall/householder.hpp"
-#include "qr/square_matrix.hpp"
 #include "run/device_set.hpp"
 #include "scalar/double_double.hpp"
 

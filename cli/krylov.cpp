@@ -26,8 +26,24 @@ struct EigsArguments {
   std::string method = "auto";
   bool no_filter = false;
   double tolerance = 1e-10;
+  std::string mass;
+  double sigma = 0;
+  std::vector<Option> of_sigma;  // --sigma
   BlockArguments block;
-  std::vector<Option> of_lanczos;  // beside those of the block
+  std::vector<Option> of_lanczos;   // beside those of the block
+  std::vector<Option> of_products;  // of these, those that a factor has no use for
+
+  [[nodiscard]] bool has_sigma() const { return !of_sigma.empty() && of_sigma[0].given(); }
+  /// Whether the pairs are found by a factor: where that was asked for, and the smallest of a
+  /// matrix that is not small unless what was asked for is Lanczos' method with products.
+  [[nodiscard]] bool by_factor(std::int64_t n) const {
+    if (method != "auto") return method == "shift-invert";
+    if (has_sigma() || !mass.empty()) return true;
+    const auto given = [](const Option& option) { return option.given(); };
+    return which == "smallest" && n > kDenseEigsOrder &&
+           std::none_of(of_products.begin(), of_products.end(), given) &&
+           std::none_of(block.options.begin(), block.options.end(), given);
+  }
 };
 
 Json decision_json(const KrylovDecision& d) {
@@ -234,6 +250,21 @@ void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a,
   if (!info.dense) print_traffic(info.report);
 }
 
+/// What is not shift-invert's; throws Error{misuse} for options that exclude each other.
+EigsMethod method_of(const EigsArguments& a) {
+  const bool asked = a.method == "shift-invert" || a.has_sigma() || !a.mass.empty();
+  require(!asked || a.which == "smallest", ErrorKind::misuse, "options",
+          "--method shift-invert, --sigma and --mass find the smallest eigenvalues: --which "
+          "smallest");
+  require(a.method == "auto" || a.method == "shift-invert" || !asked, ErrorKind::misuse, "options",
+          "--sigma and --mass are options of --method shift-invert");
+  if (asked) {
+    refuse_given(a.of_products, "is an option of --method lanczos");
+    refuse_given(a.block.options, "is an option of --method lanczos");
+  }
+  return a.method == "shift-invert" ? EigsMethod::automatic : parse_eigs_method(a.method);
+}
+
 int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   EigsOptions options;
   options.run = common.run_options();
@@ -246,7 +277,7 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   options.tolerance = a.tolerance;
   options.restarts_max = a.restarts_max;
   options.products_max = a.products_max;
-  options.method = parse_eigs_method(a.method);
+  options.method = method_of(a);
   if (options.method == EigsMethod::dense)
     for (const auto& given : {a.of_lanczos, a.block.options})
       refuse_given(given, "is an option of --method lanczos");
@@ -259,15 +290,21 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
             "options", "{} '{}': a matrix is a file called .npy or .mtx (or these with .gz)",
             option, path);
   check_outputs(common, {{"--output", a.vectors}, {"--values", a.values}},
-                {a.matrix, common.rates});
-  MatrixMarket entries = read_entries(a.matrix, a.triangle);
-  require_real(entries, a.matrix);
-  const SparseMatrix matrix =
-      entries.symmetric ? entries.to_sparse() : symmetric_of(std::move(entries), a.matrix).matrix;
+                {a.matrix, a.mass, common.rates});
+  const SparseMatrix matrix = read_both_triangles(a.matrix, a.triangle);
   check_interrupt();
   require(a.k >= 1 && a.k <= matrix.rows, ErrorKind::misuse, "eigs",
           "k = {} eigenpairs of a matrix of order {}: k has to be between 1 and {}", a.k,
           matrix.rows, matrix.rows);
+  if (a.by_factor(matrix.rows)) {
+    SmallestArguments smallest{a.matrix, a.mass, a.vectors, a.values, a.triangle};
+    if (a.has_sigma()) smallest.sigma = a.sigma;
+    smallest.k = a.k;
+    smallest.basis_size = a.basis_size;
+    smallest.restarts_max = a.restarts_max;
+    smallest.tolerance = a.tolerance;
+    return run_smallest(matrix, smallest, common);
+  }
   DenseMatrix<double> vectors{std::vector<double>(static_cast<std::size_t>(matrix.rows * a.k)),
                               matrix.rows, a.k};
   const EigsInfo info = eigs(matrix, vectors.view(), options);
@@ -318,6 +355,12 @@ SparseMatrix read_sparse(const std::string& path, const std::string& triangle) {
   const MatrixMarket entries = read_entries(path, triangle);
   require_real(entries, path);
   return entries.to_sparse();
+}
+
+SparseMatrix read_both_triangles(const std::string& path, const std::string& triangle) {
+  MatrixMarket entries = read_entries(path, triangle);
+  require_real(entries, path);
+  return entries.symmetric ? entries.to_sparse() : symmetric_of(std::move(entries), path).matrix;
 }
 
 Option add_triangle_to(Command& verb, std::string& triangle) {
@@ -429,7 +472,8 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
 
 void add_eigs(Command& app, CommonOptions& common, Run& run) {
   Command verb = app.add_subcommand("eigs", "eigenpairs of a sparse symmetric matrix");
-  add_examples(verb, {"strata eigs A.mtx --k 6 --which smallest --values w.npy -o V.npy"});
+  add_examples(verb, {"strata eigs A.mtx --k 6 --which smallest --values w.npy -o V.npy",
+                      "strata eigs K.mtx --mass M.mtx --k 20 --which smallest -o modes.npy"});
   auto a = std::make_shared<EigsArguments>();
   common.add_run_options(verb);
   verb.add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz").required();
@@ -444,16 +488,25 @@ void add_eigs(Command& app, CommonOptions& common, Run& run) {
   keep(verb.add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
            .capture_default_str());
   verb.add_option("--method", a->method,
-                  "lanczos, dense (all eigenvalues, on the host) or auto: dense up to an order of "
-                  "1000")
+                  "lanczos (products with A), shift-invert (the smallest, by a factor of A - sigma "
+                  "M), dense (all eigenvalues, on the host) or auto: dense up to an order of 1000, "
+                  "else shift-invert for the smallest")
       .capture_default_str();
+  verb.add_option("--mass", a->mass, "positive definite M of A v = l M v: .mtx, .npy or these .gz");
+  a->of_sigma.push_back(verb.add_option("--sigma", a->sigma,
+                                        "below all eigenvalues, and near to them (default: 0, or "
+                                        "what a few factorizations find)"));
   keep(verb.add_option("--restarts-max", a->restarts_max, "cycles").capture_default_str());
-  keep(verb.add_option("--products-max", a->products_max,
-                       "products with A; 0: as many as the cycles take")
-           .capture_default_str());
-  keep(verb.add_flag("--no-filter", a->no_filter,
-                     "products with A alone, never with a Chebyshev polynomial of it"));
-  verb.add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
+  a->of_products = {
+      verb.add_option("--products-max", a->products_max,
+                      "products with A; 0: as many as the cycles take")
+          .capture_default_str(),
+      verb.add_flag("--no-filter", a->no_filter,
+                    "products with A alone, never with a Chebyshev polynomial of it")};
+  for (const Option& option : a->of_products) keep(option);
+  verb.add_option("--tolerance", a->tolerance,
+                  "of |A v - l v| over the largest row sum of |A|; by a factor, of the bound of an "
+                  "eigenvalue over its distance to sigma")
       .capture_default_str();
   a->block.basis = to_string(KrylovBasis::lanczos);
   a->block.add_to(verb);

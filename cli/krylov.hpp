@@ -1,6 +1,7 @@
 #pragma once
 // What the verbs for sparse matrices share: options of Krylov methods, gmres behind solve.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace strata::cli {
 void require_real(const MatrixMarket& entries, const std::string& path);
 /// The same as a matrix, both triangles of it.
 [[nodiscard]] SparseMatrix read_sparse(const std::string& path, const std::string& triangle = "");
+/// A symmetric matrix as such, any other as symmetric_of() takes it (cli/sparse.hpp).
+[[nodiscard]] SparseMatrix read_both_triangles(const std::string& path,
+                                               const std::string& triangle);
 /// --triangle.
 Option add_triangle_to(Command& verb, std::string& triangle);
 
@@ -53,6 +57,18 @@ struct SystemFiles {
   std::string output;
   std::string triangle;  ///< of the matrix, as --triangle says
 };
+
+/// The smallest eigenpairs by a factor (strata/shift_invert.hpp), and where they go.
+struct SmallestArguments {
+  std::string matrix, mass, vectors, values;  ///< files; mass: of M, empty for the unit matrix
+  std::string triangle;
+  std::optional<double> sigma;
+  std::int64_t k = 6, basis_size = 0, restarts_max = 0;
+  double tolerance = 0;
+};
+/// Finds them, writes and tells; the exit status.
+int run_smallest(const SparseMatrix& a, const SmallestArguments& arguments,
+                 const CommonOptions& common);
 
 /// Solves, writes x and tells; the exit status. A residual that misses its tolerance is 1, with x
 /// as far as it came.

@@ -20,7 +20,7 @@
 
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
-#include "strata/qr.hpp"
+#include "strata/qr_method.hpp"
 #include "strata/sparse_matrix.hpp"
 
 namespace strata {

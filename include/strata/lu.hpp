@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "strata/array_ref.hpp"
-#include "strata/cholesky.hpp"
+#include "strata/certificate.hpp"
 #include "strata/options.hpp"
 
 namespace strata {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "strata/cholesky.hpp"
+#include "strata/certificate.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 #include "strata/sparse_cholesky.hpp"

@@ -3,6 +3,7 @@
 
 #include "strata/array_ref.hpp"
 #include "strata/calibrate.hpp"
+#include "strata/certificate.hpp"
 #include "strata/cholesky.hpp"
 #include "strata/cholesky_options.hpp"
 #include "strata/covariance_options.hpp"
@@ -18,7 +19,9 @@
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 #include "strata/qr.hpp"
+#include "strata/qr_method.hpp"
 #include "strata/report.hpp"
+#include "strata/shift_invert.hpp"
 #include "strata/sparse_cholesky.hpp"
 #include "strata/sparse_factor.hpp"
 #include "strata/sparse_matrix.hpp"

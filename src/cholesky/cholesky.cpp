@@ -13,7 +13,7 @@
 
 #include "base/check.hpp"
 #include "cholesky/dense_factor.hpp"
-#include "cholesky/dense_system.hpp"
+#include "dense/dense_system.hpp"
 #include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"

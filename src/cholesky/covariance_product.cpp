@@ -12,8 +12,8 @@
 #include <algorithm>
 
 #include "base/check.hpp"
-#include "cholesky/row_owners.hpp"
 #include "kernels/covariance/covariance_times.hpp"
+#include "schedule/row_owners.hpp"
 #include "session/budget.hpp"
 
 namespace strata {

@@ -18,9 +18,9 @@
 #include <limits>
 
 #include "base/elapsed_time.hpp"
-#include "cholesky/certified_solution.hpp"
 #include "cholesky/dense_determinant.hpp"
 #include "cholesky/dense_factor.hpp"
+#include "dense/certified_solution.hpp"
 #include "matrix/array_columns.hpp"
 
 namespace strata {

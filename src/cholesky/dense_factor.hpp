@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "cholesky/dense_system.hpp"
-#include "cholesky/inverse_norm.hpp"
 #include "cholesky/tile_factor.hpp"
+#include "dense/dense_system.hpp"
+#include "dense/inverse_norm.hpp"
 #include "scalar/complex.hpp"
 #include "session/report.hpp"
 #include "strata/cholesky.hpp"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 
 namespace strata {
 

@@ -1,7 +1,7 @@
 #include "cholesky/factor_norms.hpp"
 
 #include "base/check.hpp"
-#include "cholesky/row_owners.hpp"
+#include "schedule/row_owners.hpp"
 
 namespace strata {
 

@@ -19,10 +19,10 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "cholesky/row_owners.hpp"
 #include "cholesky/triangular_solve.hpp"
 #include "kernels/covariance/covariance_times.hpp"
 #include "kernels/krylov/paired.hpp"
+#include "schedule/row_owners.hpp"
 #include "session/budget.hpp"
 
 namespace strata {

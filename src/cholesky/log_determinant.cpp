@@ -21,7 +21,7 @@
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
-#include "cholesky/tridiagonal.hpp"
+#include "dense/tridiagonal.hpp"
 
 namespace strata {
 namespace {

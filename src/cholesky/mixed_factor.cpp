@@ -11,8 +11,8 @@
 
 #include "base/random.hpp"
 #include "cholesky/cholesky_candidates.hpp"
-#include "cholesky/dense_block.hpp"
 #include "cholesky/mixed_forecast.hpp"
+#include "dense/dense_block.hpp"
 #include "scalar/fp8.hpp"
 #include "session/budget.hpp"
 

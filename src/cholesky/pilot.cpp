@@ -14,8 +14,8 @@
 #include "base/work_crew.hpp"
 #include "cholesky/cholesky_candidates.hpp"
 #include "cholesky/covariance_entries.hpp"
-#include "cholesky/dense_block.hpp"
 #include "cholesky/tile_factor.hpp"
+#include "dense/dense_block.hpp"
 #include "device/device_host.hpp"
 
 namespace strata {

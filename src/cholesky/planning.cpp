@@ -1,6 +1,6 @@
 #include "cholesky/planning.hpp"
 
-#include "cholesky/row_owners.hpp"
+#include "schedule/row_owners.hpp"
 
 #include <algorithm>
 #include <array>

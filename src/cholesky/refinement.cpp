@@ -20,7 +20,7 @@
 #include "base/check.hpp"
 #include "base/constants.hpp"
 #include "cholesky/refined_columns.hpp"
-#include "cholesky/tridiagonal.hpp"
+#include "dense/tridiagonal.hpp"
 
 namespace strata {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 
 namespace strata {
 

@@ -24,10 +24,10 @@
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
 #include "base/index.hpp"
-#include "cholesky/certified_solution.hpp"
 #include "cholesky/dense_determinant.hpp"
 #include "cholesky/dense_factor.hpp"
-#include "cholesky/dense_system.hpp"
+#include "dense/certified_solution.hpp"
+#include "dense/dense_system.hpp"
 #include "kernels/dense/host_residual.hpp"
 #include "matrix/array_columns.hpp"
 #include "scalar/complex.hpp"
@@ -260,18 +260,6 @@ SolveResult solve_saved(CholeskyFactor& factor, MatrixView<const A> a,
 }
 
 }  // namespace
-
-double singular_condition(Element precision) noexcept {
-  return element_of_parts(precision) == Element::fp32 ? 0x1p21 : 0x1p50;
-}
-
-bool numerically_singular(double condition, Element precision) noexcept {
-  return !(condition < singular_condition(precision));
-}
-
-double solution_error_wanted(Element precision) noexcept {
-  return element_of_parts(precision) == Element::fp32 ? 0.1 : 1e-6;
-}
 
 SolveResult solve(ConstArrayRef a, ConstArrayRef b, ArrayRef x, const CholeskyOptions& options,
                   GivenTriangles given) {

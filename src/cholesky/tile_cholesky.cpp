@@ -15,7 +15,6 @@
 #include <algorithm>
 
 #include "base/check.hpp"
-#include "cholesky/row_owners.hpp"
 #include "cholesky/tile_tasks.hpp"
 #include "kernels/covariance/covariance.hpp"
 #include "kernels/dense/gemm.hpp"
@@ -23,6 +22,7 @@
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/trsm.hpp"
 #include "schedule/last_uses.hpp"
+#include "schedule/row_owners.hpp"
 
 namespace strata {
 namespace {

@@ -11,7 +11,6 @@
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
 #include "cholesky/mixed_tiles.hpp"
-#include "cholesky/row_owners.hpp"
 #include "device/device_host.hpp"
 #include "kernels/covariance/covariance_times.hpp"
 #include "kernels/dense/convert.hpp"
@@ -21,6 +20,7 @@
 #include "kernels/dense/tile_inverse.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
+#include "schedule/row_owners.hpp"
 #include "session/budget.hpp"
 #include "store/joined_store.hpp"
 

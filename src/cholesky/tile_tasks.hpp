@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "cholesky/row_owners.hpp"
 #include "cholesky/tile_cholesky.hpp"
+#include "schedule/row_owners.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {

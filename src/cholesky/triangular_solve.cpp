@@ -17,10 +17,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "cholesky/row_owners.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/trmm.hpp"
 #include "kernels/dense/trsm.hpp"
+#include "schedule/row_owners.hpp"
 
 namespace strata {
 namespace {

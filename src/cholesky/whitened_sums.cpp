@@ -9,11 +9,11 @@
 
 #include <algorithm>
 
-#include "cholesky/row_owners.hpp"
 #include "kernels/covariance/covariance.hpp"
 #include "kernels/dense/column_squares.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/trsm.hpp"
+#include "schedule/row_owners.hpp"
 
 namespace strata {
 namespace {

@@ -25,7 +25,7 @@
 #include "base/random.hpp"
 #include "base/work_crew.hpp"
 #include "cholesky/covariance_entries.hpp"
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "device/device_host.hpp"
 
 namespace strata {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cholesky/covariance_solver.hpp"
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "kernels/covariance/covariance.hpp"
 #include "strata/geostat.hpp"
 

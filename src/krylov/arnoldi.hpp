@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include "dense/square_matrix.hpp"
 #include "krylov/basis_runner.hpp"
 #include "krylov/chebyshev_filter.hpp"
 #include "krylov/recurrence.hpp"
-#include "qr/square_matrix.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {

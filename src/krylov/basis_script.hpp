@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "dense/square_matrix.hpp"
 #include "krylov/ghost_zones.hpp"
 #include "krylov/row_slabs.hpp"
-#include "qr/square_matrix.hpp"
 #include "schedule/task.hpp"
 #include "strata/element.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "base/check.hpp"
 #include "base/index.hpp"
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {

@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
-#include "krylov/jacobi_eigen.hpp"
+#include "dense/jacobi_eigen.hpp"
 
 namespace strata {
 namespace {

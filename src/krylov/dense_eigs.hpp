@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "base/work_crew.hpp"
+#include "dense/small_eigen.hpp"
 #include "krylov/eigen_certificate.hpp"
-#include "krylov/small_eigen.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {

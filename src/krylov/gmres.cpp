@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "dense/small_eigen.hpp"
 #include "device/device_host.hpp"
 #include "krylov/arnoldi.hpp"
 #include "krylov/given_system.hpp"
@@ -26,7 +27,6 @@
 #include "krylov/hessenberg_solver.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/orthogonalization.hpp"
-#include "krylov/small_eigen.hpp"
 #include "session/report.hpp"
 #include "strata/krylov.hpp"
 

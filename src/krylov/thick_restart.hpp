@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "base/work_crew.hpp"
+#include "dense/small_eigen.hpp"
 #include "krylov/arnoldi.hpp"
 #include "krylov/chebyshev_filter.hpp"
 #include "krylov/linear_system.hpp"
-#include "krylov/small_eigen.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {

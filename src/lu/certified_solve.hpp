@@ -35,9 +35,9 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "cholesky/certified_solution.hpp"
-#include "cholesky/dense_system.hpp"
-#include "cholesky/inverse_norm.hpp"
+#include "dense/certified_solution.hpp"
+#include "dense/dense_system.hpp"
+#include "dense/inverse_norm.hpp"
 #include "lu/flexible_gmres.hpp"
 #include "lu/scaled_system.hpp"
 #include "scalar/complex.hpp"

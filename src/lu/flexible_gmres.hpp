@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata {

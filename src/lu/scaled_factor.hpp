@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "lu/lu_panels.hpp"
 #include "lu/scaled_system.hpp"
 #include "scalar/complex.hpp"

@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "cholesky/certified_solution.hpp"
+#include "dense/certified_solution.hpp"
 #include "lu/slabbed_matrix.hpp"
 #include "scalar/complex.hpp"
 

@@ -16,7 +16,7 @@
 
 #include "base/index.hpp"
 #include "base/work_crew.hpp"
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "kernels/dense/general_residual.hpp"
 #include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 #include "strata/qr.hpp"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 
 namespace strata {
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 
 namespace strata {
 

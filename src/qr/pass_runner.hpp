@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "dense/square_matrix.hpp"
 #include "qr/pass_executor.hpp"
 #include "qr/row_store.hpp"
-#include "qr/square_matrix.hpp"
 
 namespace strata {
 

@@ -8,8 +8,8 @@
 #include <functional>
 #include <vector>
 
+#include "dense/square_matrix.hpp"
 #include "qr/residual_products.hpp"
-#include "qr/square_matrix.hpp"
 
 namespace strata {
 

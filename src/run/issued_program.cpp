@@ -51,7 +51,8 @@ void IssuedProgram::issue(std::size_t i, const HostCopy& host_copy) {
     entry.kernel(queue, program_.calls(entry), {.variant = entry.variant});
   else
     copy(entry, queue, host_copy);
-  if (entry.awaited || times_ >= Times::ends) ends_[i] = queue.record();
+  // Each event takes the thread that issues it a microsecond, and its time takes three.
+  if (entry.awaited || (computes && times_ >= Times::ends)) ends_[i] = queue.record();
 }
 
 void IssuedProgram::copy(const Program::Entry& entry, Queue& queue, const HostCopy& host_copy) {
@@ -80,7 +81,7 @@ void IssuedProgram::wait(const ProgressCallback& progress, const char* what) {
   const auto begin = std::chrono::steady_clock::now();
   auto nap = std::chrono::microseconds(100);
   for (std::size_t i = 0; progress && times_ >= Times::ends && i < entries.size(); ++i) {
-    for (; !ends_[i].done(); nap = std::min(2 * nap, kNapMost)) {
+    for (; ends_[i].state() != nullptr && !ends_[i].done(); nap = std::min(2 * nap, kNapMost)) {
       std::this_thread::sleep_for(nap);
       state.seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -98,17 +99,19 @@ void IssuedProgram::put_spans(const std::vector<std::uint16_t>& queues, Trace& t
   const std::span<const Program::Entry> entries = program_.entries();
   std::vector<double> zero;
   for (const Event& event : began_) zero.push_back(event.seconds());
-  const auto end_of = [&](std::size_t i) { return ends_[i].seconds() - zero[entries[i].device]; };
+  std::vector<double> ended(entries.size(), 0);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (ends_[i].state() != nullptr) ended[i] = ends_[i].seconds() - zero[entries[i].device];
   std::vector<double> before(lanes_.size());
   const auto put = [&](std::size_t i) {
     const Program::Entry& entry = entries[i];
     double& end = before[at(entry.lane)];
-    for (const std::size_t other : program_.waits(entry)) end = std::max(end, end_of(other));
+    for (const std::size_t other : program_.waits(entry)) end = std::max(end, ended[other]);
     Span span;
     span.begin = end;
     if (times_ == Times::both && entry.kind == StepKind::compute)
       span.begin = std::max(0.0, begins_[i].seconds() - zero[entry.device]);
-    end = std::max(end, end_of(i));
+    end = std::max(end, ended[i]);
     span.end = end;
     if (entry.kind != StepKind::compute) return;
     span.family = static_cast<std::uint8_t>(entry.first.family());

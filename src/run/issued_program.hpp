@@ -30,7 +30,7 @@ class IssuedProgram {
   /// Puts a load or store of its blocks into the queue.
   using HostCopy = std::function<void(const Program::Entry& entry, Queue& queue)>;
   /// What is recorded of times: nothing; when the first task of each device began; also when each
-  /// entry ended; also when each began.
+  /// task ended; also when each began.
   enum class Times : std::uint8_t { none, begin, ends, both };
 
   IssuedProgram(const Program& program, std::vector<ProgramLane> lanes, Times times);
@@ -49,7 +49,7 @@ class IssuedProgram {
   [[nodiscard]] double began() const { return began_.front().seconds(); }
   /// Appends a span for each task; lane `i` is queue `queues[i]` of the trace. Devices have clocks
   /// of their own, which begin with their first task. Where only ends are known a task begins when
-  /// its queue and what it waits for have come to it. For programs that are done.
+  /// the task before it in its queue and what it waits for have ended. For programs that are done.
   void put_spans(const std::vector<std::uint16_t>& queues, Trace& trace) const;
 
  private:

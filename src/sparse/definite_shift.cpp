@@ -16,7 +16,7 @@
 
 #include "base/check.hpp"
 #include "base/random.hpp"
-#include "cholesky/tridiagonal.hpp"
+#include "dense/tridiagonal.hpp"
 #include "sparse/ordering/entry_checks.hpp"
 #include "sparse/ordering/pattern.hpp"
 #include "sparse/symmetric_system.hpp"

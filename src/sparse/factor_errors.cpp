@@ -16,7 +16,7 @@
 #include "base/check.hpp"
 #include "base/constants.hpp"
 #include "base/random.hpp"
-#include "cholesky/inverse_norm.hpp"
+#include "dense/inverse_norm.hpp"
 #include "sparse/ordering/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"

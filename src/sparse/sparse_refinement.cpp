@@ -25,7 +25,7 @@
 #include "base/constants.hpp"
 #include "base/elapsed_time.hpp"
 #include "base/work_crew.hpp"
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "scalar/safe_range.hpp"
 #include "sparse/ordering/error_places.hpp"
 #include "sparse/ordering/pattern.hpp"

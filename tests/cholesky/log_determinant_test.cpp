@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "cholesky/divergence.hpp"
-#include "cholesky/tridiagonal.hpp"
+#include "dense/tridiagonal.hpp"
 #include "strata/error.hpp"
 #include "tests/support/campaign.hpp"
 #include "tests/support/host_probes.hpp"

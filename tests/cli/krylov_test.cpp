@@ -207,6 +207,50 @@ TEST_F(CliKrylov, FindsEigenvalues) {
   EXPECT_EQ(read_dense(path("few.npy")).rows, 3);
 }
 
+/// The smallest of matrices that are not small are found by a factor, with a mass matrix too.
+TEST_F(CliKrylov, FindsTheSmallestByAFactor) {
+  constexpr int kLarge = 1500;
+  const auto write = [&](const char* name, double diagonal, double beside) {
+    std::ofstream file(path(name));
+    file << "%%MatrixMarket matrix coordinate real symmetric\n"
+         << kLarge << " " << kLarge << " " << 2 * kLarge - 1 << "\n1 1 " << diagonal << "\n";
+    for (int i = 2; i <= kLarge; ++i)
+      file << i << " " << i << " " << diagonal << "\n"
+           << i << " " << i - 1 << " " << beside << "\n";
+  };
+  write("K.mtx", 2, -1);
+  write("M.mtx", 4, 1);
+  const auto cosine = [](std::size_t k) {
+    return std::cos(std::numbers::pi * static_cast<double>(k + 1) / (kLarge + 1));
+  };
+  const Words words{"eigs", path("K.mtx"), "--k", "5", "--which", "smallest"};
+  const Json alone = Json::parse(strata(words + Words{"--json"}).out);
+  const Json pencil = Json::parse(
+      strata(words + Words{"--mass", path("M.mtx"), "-o", path("V.npy"), "--json"}).out);
+  for (const Json& object : {alone, pencil}) {
+    EXPECT_EQ(object["eigs"]["ok"], true);
+    EXPECT_EQ(object["eigs"]["method"], "shift-invert");
+    EXPECT_EQ(object["eigs"]["sigma"], 0);
+  }
+  for (std::size_t k = 0; k < 5; ++k) {
+    const double exact = 2 - 2 * cosine(k);
+    EXPECT_NEAR(alone["eigs"]["values"][k].get<double>(), exact, 1e-9 * exact);
+    const double with_mass = exact / (4 + 2 * cosine(k));
+    EXPECT_NEAR(pencil["eigs"]["values"][k].get<double>(), with_mass, 1e-9 * with_mass);
+    EXPECT_LE(alone["eigs"]["bounds"][k].get<double>(), 1e-10 * exact);
+  }
+  EXPECT_EQ(read_dense(path("V.npy")).cols, 5);
+  const Outcome text = strata(words + Words{"--sigma", "-0.01"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  expect_pieces(text.out, {"5 of 5 smallest", "sigma             -0.01: no eigenvalue is below"});
+  expect_complaint(strata(words + Words{"--sigma", "0.1"}), 1, {"sigma = 0.1 is not below"});
+  const Words mass{"eigs", path("K.mtx"), "--mass", path("M.mtx")};
+  expect_complaint(strata(mass), 2, {"--which smallest"});
+  expect_complaint(strata(mass + Words{"--which", "smallest", "--s", "4"}), 2, {"--s", "lanczos"});
+  expect_complaint(strata(mass + Words{"--which", "smallest", "--method", "dense"}), 2,
+                   {"--method shift-invert"});
+}
+
 /// An identity has all of its pairs, and a number is a matrix.
 TEST_F(CliKrylov, ArraysHaveTheDimensionsOfWhatTheyAre) {
   const auto dimensions = [&](const std::string& name) { return NpyFile(path(name)).dimensions(); };

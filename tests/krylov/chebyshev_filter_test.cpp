@@ -11,7 +11,7 @@
 
 #include "base/random.hpp"
 #include "base/work_crew.hpp"
-#include "krylov/small_eigen.hpp"
+#include "dense/small_eigen.hpp"
 #include "tests/krylov/matrices.hpp"
 
 namespace strata {

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "base/random.hpp"
-#include "krylov/jacobi_eigen.hpp"
+#include "dense/jacobi_eigen.hpp"
 #include "krylov/twofold.hpp"
 #include "strata/krylov.hpp"
 #include "tests/krylov/eigs_harness.hpp"

@@ -9,8 +9,8 @@
 #include <numbers>
 #include <tuple>
 
+#include "dense/small_eigen.hpp"
 #include "krylov/recurrence.hpp"
-#include "krylov/small_eigen.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
 #include "tests/krylov/eigs_harness.hpp"

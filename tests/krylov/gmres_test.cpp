@@ -10,6 +10,7 @@
 #include "krylov/gmres_blocks.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
+#include "strata/qr.hpp"
 #include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
 #include "tests/support/backends.hpp"

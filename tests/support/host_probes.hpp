@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cholesky/dense_block.hpp"
 #include "cholesky/log_determinant.hpp"
+#include "dense/dense_block.hpp"
 
 namespace strata::test {
 

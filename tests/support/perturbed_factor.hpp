@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata::test {

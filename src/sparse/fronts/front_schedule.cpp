@@ -4,12 +4,12 @@
 #include <numeric>
 #include <utility>
 
-#include "cholesky/row_owners.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/trsm.hpp"
 #include "kernels/fronts/front.hpp"
+#include "schedule/row_owners.hpp"
 #include "sparse/ordering/pattern.hpp"
 
 namespace strata {

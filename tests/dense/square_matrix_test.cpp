@@ -1,7 +1,7 @@
 // Small matrices beside a tall one: bits of the formulas element by element, and what they are
 // worth beside LAPACK.
 
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 
 #include <gtest/gtest.h>
 #include <lapacke.h>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/work_crew.hpp"
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 
 namespace strata {
 

@@ -4,7 +4,7 @@
 // with Rutishauser's formulas ("The Jacobi method for real symmetric matrices", 1966): what is
 // added to elements and to the diagonal is small, so each keeps the digits that it has.
 
-#include "krylov/jacobi_eigen.hpp"
+#include "dense/jacobi_eigen.hpp"
 
 #include <algorithm>
 #include <cmath>

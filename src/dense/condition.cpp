@@ -15,8 +15,8 @@
 #include <limits>
 
 #include "base/constants.hpp"
+#include "dense/square_matrix.hpp"
 #include "kernels/backend/run_fused.hpp"
-#include "qr/square_matrix.hpp"
 #include "scalar/lanes.hpp"
 
 namespace strata {

@@ -1,4 +1,4 @@
-#include "cholesky/inverse_norm.hpp"
+#include "dense/inverse_norm.hpp"
 
 #include <limits>
 #include <numeric>

@@ -8,7 +8,7 @@
 // do; but it comes from the host's BLAS, whose sums have the order of the processor, and the
 // history of convergence would depend on that.
 
-#include "krylov/small_eigen.hpp"
+#include "dense/small_eigen.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "cholesky/certified_solution.hpp"
+#include "dense/certified_solution.hpp"
 #include "scalar/complex.hpp"
-#include "strata/cholesky.hpp"
+#include "strata/certificate.hpp"
 
 namespace strata {
 

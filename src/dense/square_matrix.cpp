@@ -1,7 +1,7 @@
 // Small matrices: Cholesky and Householder factorizations, products, eigenvalues by Jacobi's
 // rotations. Their condition numbers: condition.cpp.
 
-#include "qr/square_matrix.hpp"
+#include "dense/square_matrix.hpp"
 
 #include <algorithm>
 

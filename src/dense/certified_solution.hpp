@@ -17,11 +17,11 @@
 
 #include "base/check.hpp"
 #include "base/index.hpp"
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 #include "kernels/dense/host_residual.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
-#include "strata/cholesky.hpp"
+#include "strata/certificate.hpp"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "cholesky/row_owners.hpp"
+#include "schedule/row_owners.hpp"
 
 #include <algorithm>
 

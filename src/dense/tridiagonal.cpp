@@ -4,7 +4,7 @@
 // Numer. Math. 12, 1968, 377-383). Matrices have orders from 100 to some thousands, so that
 // O(order²) is little.
 
-#include "cholesky/tridiagonal.hpp"
+#include "dense/tridiagonal.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -14,7 +14,7 @@
 #include <functional>
 #include <utility>
 
-#include "cholesky/dense_block.hpp"
+#include "dense/dense_block.hpp"
 
 namespace strata {
 

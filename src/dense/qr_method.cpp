@@ -3,7 +3,8 @@
 #include <array>
 
 #include "base/check.hpp"
-#include "strata/qr.hpp"
+#include "strata/error.hpp"
+#include "strata/qr_method.hpp"
 
 namespace strata {
 namespace {

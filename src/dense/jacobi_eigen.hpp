@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "krylov/small_eigen.hpp"
+#include "dense/small_eigen.hpp"
 
 namespace strata {
 

@@ -1,6 +1,6 @@
 // Which device computes which row: everybody gets work by its rate.
 
-#include "cholesky/row_owners.hpp"
+#include "schedule/row_owners.hpp"
 
 #include <gtest/gtest.h>
 
