@@ -492,7 +492,9 @@ void add_eigs(Command& app, CommonOptions& common, Run& run) {
                   "M), dense (all eigenvalues, on the host) or auto: dense up to an order of 1000, "
                   "else shift-invert for the smallest")
       .capture_default_str();
-  verb.add_option("--mass", a->mass, "positive definite M of A v = l M v: .mtx, .npy or these .gz");
+  verb.add_option(
+      "--mass", a->mass,
+      "positive definite M of A v = l M v: .mtx, .npy or these .gz; --triangle goes for it too");
   a->of_sigma.push_back(verb.add_option("--sigma", a->sigma,
                                         "below all eigenvalues, and near to them (default: 0, or "
                                         "what a few factorizations find)"));

@@ -39,14 +39,18 @@ Json smallest_json(const ShiftInvertInfo& info, std::int64_t k) {
   return object;
 }
 
-void print_smallest(const ShiftInvertInfo& info, std::int64_t n, std::int64_t k, bool with_mass) {
+void print_smallest(const ShiftInvertInfo& info, std::int64_t n, const SmallestArguments& a) {
+  const bool with_mass = !a.mass.empty();
   constexpr std::size_t kShown = 10;
-  fmt::print("{} of {} smallest eigenvalues of order {}{} with {}\n", info.converged, k, n,
+  fmt::print("{} of {} smallest eigenvalues of order {}{} with {}\n", info.converged, a.k, n,
              with_mass ? ", with a mass matrix," : "",
              fmt::format("{}", fmt::join(info.report.devices, ", ")));
   for (std::size_t i = 0; i < std::min(kShown, info.values.size()); ++i)
-    fmt::print("  {:24.16g} ± {:.1e}   residual {:.1e}\n", info.values[i],
-               rounded_up(info.bounds[i]), rounded_up(info.residuals[i]));
+    fmt::print("  {:24.16g} ± {:.1e}   residual {:.1e}{}\n", info.values[i],
+               rounded_up(info.bounds[i]), rounded_up(info.residuals[i]),
+               info.ok || info.bounds[i] <= a.tolerance * (info.values[i] - info.sigma)
+                   ? ""
+                   : "   above the tolerance");
   if (info.values.size() > kShown)
     fmt::print("  … {} more with --json or --values\n", info.values.size() - kShown);
   fmt::print("  sigma             {:.6g}: no eigenvalue is below, for A - sigma {} was factored\n",
@@ -92,7 +96,7 @@ int run_smallest(const SparseMatrix& a, const SmallestArguments& arguments,
   if (count > 0 && !arguments.values.empty())
     write_dense(arguments.values, MatrixView<const double>{info.values.data(), count, 1, count}, 1);
   const int status = finish(common, std::move(data), smallest_json(info, arguments.k),
-                            [&] { print_smallest(info, a.rows, arguments.k, mass.has_value()); });
+                            [&] { print_smallest(info, a.rows, arguments); });
   if (info.ok) return status;
   fmt::print(stderr, "strata: eigs: {}\n", info.why);
   return kNumbersSaidNo;

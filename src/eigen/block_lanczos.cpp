@@ -16,8 +16,10 @@ namespace {
 /// What a thread computes at a time: so many rows of all vectors, or products with so many vectors.
 constexpr std::int64_t kRows = 4096;
 constexpr std::int64_t kVectors = 16;
-/// A vector of which less is left beside those before it is nothing but rounding.
-constexpr double kNothing = 1e-14;
+/// A vector of which less is left beside those before it is nothing but rounding, …
+constexpr double kNothing = 1e-13;
+/// … and one of which less is left is not as orthogonal to them as it is to be.
+constexpr double kLittle = 1e-3;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 std::int64_t pieces(std::int64_t count, std::int64_t each) { return (count + each - 1) / each; }
@@ -91,17 +93,63 @@ void BlockLanczos::add_random(std::int64_t first, std::int64_t count) {
       const auto number = static_cast<std::uint64_t>(randoms_++ * n_);
       for (std::int64_t i = 0; i < n_; ++i)
         x[i] = random_normal(seed_, number + static_cast<std::uint64_t>(i));
-      for (int pass = 0; pass < 3; ++pass) project(c, c, 1, h);
-      multiply_by_mass(c, 1);
-      length = std::sqrt(std::max(dot(n_, x, mv(c, 1).data), 0.0));
+      for (int pass = 0; pass < 4; ++pass) {
+        project(c, c, 1, h);
+        length = normalize(c);
+      }
     }
-    for (const MatrixView<double>& one : {v(c, 1), mv(c, 1)}) {
-      for (std::int64_t i = 0; i < n_ && length > 0; ++i) one.data[i] /= length;
-      if (mass_ == nullptr) break;
-    }
-    project(c, c, 1, h);  // of what was divided by a small length
-    multiply_by_mass(c, 1);
   }
+}
+
+/// W ← Q with W = Q·R, of which `count` columns at most are new; W is orthogonal to all before it.
+void BlockLanczos::orthonormalize(std::int64_t first, std::int64_t count, DenseBlock& r) {
+  for (std::int64_t j = 0; j < last_; ++j) {
+    const std::int64_t c = first + j;
+    double* w = v_.column(c);
+    const double whole = sizes_[at(j)];
+    const std::int64_t ahead = std::min(j, count);
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::int64_t i = 0; i < ahead; ++i) {
+        const double h = length_with(first + i, w);
+        add_scaled(n_, -h, v_.column(first + i), w);
+        r.column(j)[i] += h;
+      }
+    }
+    if (j >= count) continue;
+    const auto left = [&] { return std::sqrt(dot(n_, w, w)); };
+    if (!(left() > kNothing * whole)) {
+      add_random(c, 1);
+      continue;
+    }
+    double length = normalize(c);
+    if (!(left() * length > kLittle * whole)) {
+      DenseBlock h(std::max<std::int64_t>(c, 1), 1);
+      project(c, c, 1, h);
+      const double again = normalize(c);
+      if (!(again > kLittle)) {  // what was left was rounding
+        add_random(c, 1);
+        continue;
+      }
+      length *= again;
+    }
+    r.column(j)[j] = length;
+  }
+}
+
+/// vᵀ·M·w of a column of the basis.
+double BlockLanczos::length_with(std::int64_t column, const double* w) const {
+  return dot(n_, mass_of(column, 1).data, w);
+}
+
+/// A column of length 1, and M times it; its length before. 0: it is zero, and stays so.
+double BlockLanczos::normalize(std::int64_t column) {
+  multiply_by_mass(column, 1);
+  double* w = v_.column(column);
+  const double length = std::sqrt(std::max(length_with(column, w), 0.0));
+  if (!(length > 0)) return 0;
+  for (std::int64_t i = 0; i < n_; ++i) w[i] /= length;
+  multiply_by_mass(column, 1);
+  return length;
 }
 
 /// The same by Cholesky factors of WᵀMW, twice: false, and W and R as they were, where a column is
@@ -109,6 +157,10 @@ void BlockLanczos::add_random(std::int64_t first, std::int64_t count) {
 bool BlockLanczos::orthonormalize_at_once(std::int64_t first, std::int64_t count, DenseBlock& r) {
   constexpr double kNear = 1e-6;
   if (count < last_) return false;
+  for (std::int64_t j = 0; j < count; ++j) {
+    const double* w = v_.column(first + j);
+    if (!(std::sqrt(dot(n_, w, w)) > kNear * sizes_[at(j)])) return false;
+  }
   DenseBlock kept(n_, count);
   std::copy_n(v_.column(first), n_ * count, kept.column(0));
   SquareMatrix<double> whole = SquareMatrix<double>::identity(count);
@@ -124,10 +176,8 @@ bool BlockLanczos::orthonormalize_at_once(std::int64_t first, std::int64_t count
     for (std::int64_t j = 0; j < count; ++j) lengths.push_back(std::sqrt(std::max(b(j, j), 0.0)));
     const SmallCholesky<double> factor = small_cholesky(std::move(b), BadPivot::stop);
     bool apart = factor.failed_column < 0;
-    const double scale = ritz_.empty() ? 0 : ritz_.front();
     for (std::int64_t j = 0; j < count && apart; ++j)
-      apart = factor.r(j, j) > kNear * lengths[at(j)] &&
-              (pass > 0 || lengths[at(j)] > kNear * kNothing * scale);
+      apart = factor.r(j, j) > kNear * lengths[at(j)];
     if (!apart) {
       std::copy_n(kept.column(0), n_ * count, v_.column(first));
       return false;
@@ -150,40 +200,6 @@ bool BlockLanczos::orthonormalize_at_once(std::int64_t first, std::int64_t count
   return true;
 }
 
-/// W ← Q with W = Q·R, of which `count` columns at most are new; W is orthogonal to all before it.
-void BlockLanczos::orthonormalize(std::int64_t first, std::int64_t count, DenseBlock& r) {
-  for (std::int64_t j = 0; j < last_; ++j) {
-    const std::int64_t c = first + j;
-    double* w = v_.column(c);
-    const double whole = std::sqrt(dot(n_, w, w));
-    const std::int64_t ahead = std::min(j, count);
-    for (int pass = 0; pass < 2; ++pass) {
-      for (std::int64_t i = 0; i < ahead; ++i) {
-        const double h = dot(n_, mass_of(first + i, 1).data, w);
-        add_scaled(n_, -h, v_.column(first + i), w);
-        r.column(j)[i] += h;
-      }
-    }
-    if (j >= count) continue;
-    const double left = std::sqrt(dot(n_, w, w));
-    if (!(left > 0.1 * whole)) {
-      DenseBlock h(std::max<std::int64_t>(first, 1), 1);
-      project(first, c, 1, h);
-    }
-    multiply_by_mass(c, 1);
-    const double length = std::sqrt(std::max(dot(n_, w, mv(c, 1).data), 0.0));
-    const double scale = ritz_.empty() ? 0 : ritz_.front();
-    if (!(length > kNothing * scale) || !(left > kNothing * whole)) {
-      add_random(c, 1);
-      continue;
-    }
-    r.column(j)[j] = length;
-    for (std::int64_t i = 0; i < n_; ++i) w[i] /= length;
-    if (mass_ != nullptr)
-      for (std::int64_t i = 0; i < n_; ++i) mv_.column(c)[i] /= length;
-  }
-}
-
 /// The operator is applied to the block that comes next.
 void BlockLanczos::expand() {
   last_ = there_ - done_;
@@ -191,6 +207,9 @@ void BlockLanczos::expand() {
     std::copy_n(mv(done_ + j, 1).data, n_, v_.column(there_ + j));
   apply_(v(there_, last_));
   solves_ += last_;
+  sizes_.clear();
+  for (std::int64_t j = 0; j < last_; ++j)
+    sizes_.push_back(std::sqrt(dot(n_, v_.column(there_ + j), v_.column(there_ + j))));
   DenseBlock h(there_, last_);
   for (int pass = 0; pass < 2; ++pass) project(there_, there_, last_, h);
   for (std::int64_t j = 0; j < last_; ++j)
@@ -271,7 +290,7 @@ bool BlockLanczos::run(double tolerance, std::int64_t restarts_max,
     add_random(0, there_);
   }
   for (;;) {
-    if (there_ > done_) expand();
+    if (there_ > done_ && has_room()) expand();
     keep_going();
     const bool full = !has_room() || there_ == done_;
     if (!full && (done_ < k + shape_.block || done_ > kFew)) continue;
@@ -287,7 +306,8 @@ bool BlockLanczos::run(double tolerance, std::int64_t restarts_max,
     const bool whole = there_ == done_;
     const bool ends = full && restarts_ >= restarts_max;
     if (converged || whole || ends) {
-      values_.assign(ritz_.begin(), ritz_.begin() + std::min(k, done_));
+      kept_ = std::min(k, done_);
+      values_.assign(ritz_.begin(), ritz_.begin() + kept_);
       restart(std::ssize(values_), true);
       return converged || whole;
     }
@@ -302,6 +322,7 @@ bool BlockLanczos::finds_another(const std::function<void()>& keep_going) {
   constexpr double kKnown = 0.02;  // estimated residuals beside their value
   constexpr int kCycles = 10;
   const auto k = std::ssize(values_);
+  kept_ = k;
   if (k == n_) return false;
   there_ = std::min(done_ + shape_.block, n_);
   add_random(done_, there_ - done_);
@@ -317,7 +338,8 @@ bool BlockLanczos::finds_another(const std::function<void()>& keep_going) {
     restart(std::max(k, std::min(done_ - shape_.block, k + (done_ - k) / 2)), true);
     ++restarts_;
   }
-  restart(k, false);
+  kept_ = std::min(k + 2 * shape_.block, done_);
+  restart(kept_, false);
   return false;
 }
 

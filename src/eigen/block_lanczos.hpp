@@ -45,11 +45,10 @@ class BlockLanczos {
   /// k largest, too: then run() is to be called again.
   [[nodiscard]] bool finds_another(const std::function<void()>& keep_going);
 
-  /// The k pairs, from the largest on: values, and M·v as columns.
+  /// The k pairs, from the largest on: values, and M·v as columns, behind which there may be some
+  /// that come next, to fewer digits.
   [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-  [[nodiscard]] MatrixView<const double> mass_vectors() const {
-    return mass_of(0, static_cast<std::int64_t>(values_.size()));
-  }
+  [[nodiscard]] MatrixView<const double> mass_vectors() const { return mass_of(0, kept_); }
   [[nodiscard]] std::int64_t restarts() const noexcept { return restarts_; }
   [[nodiscard]] std::int64_t solves() const noexcept { return solves_; }
   /// The largest estimated residual of the k pairs, beside its value.
@@ -72,6 +71,8 @@ class BlockLanczos {
   void multiply_by_mass(std::int64_t first, std::int64_t count);
   /// H ← V(:, 0 … before)ᵀ·M·W for the columns from `first` on, and W ← W − V·H.
   void project(std::int64_t before, std::int64_t first, std::int64_t count, DenseBlock& h);
+  [[nodiscard]] double length_with(std::int64_t column, const double* w) const;
+  double normalize(std::int64_t column);
   void add_random(std::int64_t first, std::int64_t count);
   [[nodiscard]] bool orthonormalize_at_once(std::int64_t first, std::int64_t count, DenseBlock& r);
   void orthonormalize(std::int64_t first, std::int64_t count, DenseBlock& r);
@@ -86,14 +87,16 @@ class BlockLanczos {
   LanczosShape shape_;
   std::uint64_t seed_;
   WorkCrew& crew_;
-  DenseBlock v_, mv_;         // n × (basis + block)
-  SquareMatrix<double> t_;    // the projected operator, of the first `done_` vectors
-  DenseBlock next_;           // block × block: what the last block gives to the next one
-  std::int64_t done_ = 0;     // vectors that the operator was applied to
-  std::int64_t there_ = 0;    // vectors that are orthonormal
-  std::int64_t last_ = 0;     // vectors of the block that it was last applied to
-  std::vector<double> ritz_;  // of the first done_, descending
-  SquareMatrix<double> s_;    // their vectors
+  DenseBlock v_, mv_;          // n × (basis + block)
+  SquareMatrix<double> t_;     // the projected operator, of the first `done_` vectors
+  DenseBlock next_;            // block × block: what the last block gives to the next one
+  std::int64_t done_ = 0;      // vectors that the operator was applied to
+  std::int64_t there_ = 0;     // vectors that are orthonormal
+  std::int64_t last_ = 0;      // vectors of the block that it was last applied to
+  std::int64_t kept_ = 0;      // Ritz vectors at the beginning of the basis
+  std::vector<double> sizes_;  // of what the operator made of that block
+  std::vector<double> ritz_;   // of the first done_, descending
+  SquareMatrix<double> s_;     // their vectors
   std::vector<double> estimates_;
   std::vector<double> values_;
   double residual_ = 0;

@@ -324,6 +324,110 @@ TEST(ShiftInvert, RefusesWhatHasNoSuchPairs) {
       ErrorKind::cancelled);
 }
 
+/// Few values that differ, so that blocks end what they lead to: identities, copies, integers.
+TEST(ShiftInvert, GoesOnWhereNothingLeadsFurther) {
+  const auto diagonal = [](std::int64_t n, const std::function<double(std::int64_t)>& at_row) {
+    Entries e;
+    e.n = n;
+    for (std::int64_t i = 0; i < n; ++i) e.add(i, i, at_row(i));
+    return e.matrix();
+  };
+  for (const std::int64_t n : {10, 100, 350})
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{6}, 9 * n / 10, n})
+      expect_values(find(diagonal(n, [](std::int64_t) { return 1.0; }), nullptr, k).info,
+                    std::vector<double>(at(n), 1.0), 1e-14, 0, "identity " + std::to_string(n));
+  for (const std::int64_t seed : {1, 2, 3, 4}) {
+    const SparseMatrix a =
+        diagonal(125, [](std::int64_t i) { return static_cast<double>(i % 7) - 3; });
+    expect_values(find(a, nullptr, 30,
+                       [&](ShiftInvertOptions& o) { o.seed = static_cast<std::uint64_t>(seed); })
+                      .info,
+                  by_lapack(a, nullptr), 1e-12, 1e-14, "integers " + std::to_string(seed));
+  }
+  Entries e;
+  e.n = 180;
+  for (std::int64_t i = 0; i < e.n; i += 3) {
+    for (std::int64_t j = 0; j < 3; ++j) e.add(i + j, i + j, 2);
+    for (std::int64_t j = 0; j < 2; ++j) e.add_both(i + j, i + j + 1, -1);
+  }
+  expect_values(find(e.matrix(), nullptr, 10).info, by_lapack(e.matrix(), nullptr), 1e-13, 1e-14,
+                "copies");
+  // One heavy mass: beside its own value the others are those of a chain that is held there. So far
+  // apart, bounds may be above the tolerance; they hold all the same.
+  const SparseMatrix stiffness = laplacian(199, 1, 1).matrix();
+  Entries held;
+  held.n = 198;
+  for (std::int64_t i = 0; i < 198; ++i) {
+    held.add(i, i, 6 / 0.005);
+    if (i + 1 < 198 && i != 4) held.add_both(i, i + 1, -1 / 0.005);
+  }
+  const std::vector<double> others = by_lapack(held.matrix(), nullptr);
+  for (const double heavy : {1e10, 1e12, 1e14}) {
+    const SparseMatrix mass = diagonal(199, [&](std::int64_t i) { return i == 5 ? heavy : 0.005; });
+    const ShiftInvertInfo info = find(stiffness, &mass, 6).info;
+    for (std::size_t i = 1; i < 6; ++i) {
+      double nearest = 1e300;
+      for (const double value : others)
+        nearest = std::min(nearest, std::abs(value - info.values[i]));
+      EXPECT_LE(nearest, info.bounds[i] + 1e-9) << heavy << ", value " << i;
+    }
+  }
+}
+
+/// As many pairs as there are motions that no force resists, and fewer.
+TEST(ShiftInvert, FindsMotionsOfFreeBodies) {
+  Entries e;
+  for (const std::int64_t count : {40, 30, 20}) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      e.add(e.n + i, e.n + i, i == 0 || i + 1 == count ? 1 : 2);
+      if (i > 0) e.add_both(e.n + i, e.n + i - 1, -1);
+    }
+    e.n += count;
+  }
+  for (const std::int64_t k : {1, 2, 3, 6, 20})
+    expect_values(find(e.matrix(), nullptr, k).info, by_lapack(e.matrix(), nullptr), 1e-11, 4e-15,
+                  std::to_string(k));
+}
+
+/// Rows without an entry are eigenvectors of zero.
+TEST(ShiftInvert, FindsEmptyRows) {
+  Entries e = laplacian(6, 5, 1);
+  e.n += 20;
+  for (const std::int64_t k : {1, 5, 20, 25}) {
+    const Found found = find(e.matrix(), nullptr, k);
+    std::vector<double> expected(20, 0.0);
+    for (const double value : laplacian_values(6, 5, 1)) expected.push_back(value);
+    expect_values(found.info, expected, 1e-12, 1e-14, std::to_string(k));
+  }
+}
+
+TEST(ShiftInvert, TakesMatricesNearTheEndsOfTheRange) {
+  const std::vector<double> values = laplacian_values(9, 8, 1);
+  for (const int exponent : {-1000, -500, 500, 1000}) {
+    SparseMatrix a = laplacian(9, 8, 1).matrix();
+    for (double& value : a.value) value = std::scalbn(value, exponent);
+    const Found found = find(a, nullptr, 5);
+    ASSERT_TRUE(found.info.ok) << exponent << ": " << found.info.why;
+    for (std::size_t i = 0; i < 5; ++i)
+      EXPECT_NEAR(std::scalbn(found.info.values[i], -exponent), values[i], 1e-12) << exponent;
+    Entries mass;
+    mass.n = a.rows;
+    for (std::int64_t i = 0; i < a.rows; ++i) mass.add(i, i, std::scalbn(1.0, exponent));
+    const SparseMatrix m = mass.matrix();
+    const Found pencil = find(a, &m, 5);
+    ASSERT_TRUE(pencil.info.ok) << exponent << ": " << pencil.info.why;
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(pencil.info.values[i], values[i], 1e-12);
+  }
+}
+
+/// A σ so far below that values have no digits is no success.
+TEST(ShiftInvert, SaysThatValuesHaveNoDigits) {
+  const SparseMatrix a = laplacian(60, 1, 1, -4).matrix();
+  const Found far = find(a, nullptr, 4, [](ShiftInvertOptions& o) { o.sigma = -1e13; });
+  EXPECT_FALSE(far.info.ok);
+  EXPECT_NE(far.info.why.find("sigma"), std::string::npos) << far.info.why;
+}
+
 /// What is not found in one cycle of a small basis is told.
 TEST(ShiftInvert, SaysWhatWasNotFound) {
   const SparseMatrix a = laplacian(40, 40, 1).matrix();
