@@ -159,7 +159,7 @@ bool BlockLanczos::orthonormalize_at_once(std::int64_t first, std::int64_t count
   if (count < last_) return false;
   for (std::int64_t j = 0; j < count; ++j) {
     const double* w = v_.column(first + j);
-    if (!(std::sqrt(dot(n_, w, w)) > kNear * sizes_[at(j)])) return false;
+    if (!(std::sqrt(dot(n_, w, w)) > kLittle * sizes_[at(j)])) return false;
   }
   DenseBlock kept(n_, count);
   std::copy_n(v_.column(first), n_ * count, kept.column(0));

@@ -286,7 +286,7 @@ void certify(const ShiftedPencil& pencil, MatrixView<double> vectors, double tol
       info.orthogonality = std::max(info.orthogonality, std::abs(h(i, j) - (i == j ? 1 : 0)));
 }
 
-/// The pairs that are asked for, of those in a space that has some more: what is left of other
+/// The pairs that are asked for, of those in a space that may have some more: what is left of other
 /// eigenvectors shrinks by each solve, until bounds no longer do.
 bool polish(const ShiftedPencil& pencil, MatrixView<const double> mass_vectors,
             MatrixView<double> vectors, const ShiftInvertOptions& options, WorkCrew& crew,
@@ -308,6 +308,19 @@ bool polish(const ShiftedPencil& pencil, MatrixView<const double> mass_vectors,
     const DenseBlock mass_of = times_mass(pencil, std::as_const(all).view(), crew);
     if (!turn(pencil, mass_of.view(), all.view(), crew)) return true;
   }
+}
+
+/// The same in the larger space, where that finds more.
+void polish_further(const ShiftedPencil& pencil, MatrixView<const double> space,
+                    MatrixView<double> vectors, const ShiftInvertOptions& options, WorkCrew& crew,
+                    ShiftInvertInfo& info) {
+  ShiftInvertInfo other = info;
+  DenseBlock found(vectors.rows, vectors.cols);
+  if (!polish(pencil, space, found.view(), options, crew, other)) return;
+  if (other.converged <= info.converged) return;
+  for (std::int64_t j = 0; j < vectors.cols; ++j)
+    std::copy_n(found.column(j), vectors.rows, vectors.column(j));
+  info = std::move(other);
 }
 
 /// A σ nearer to what was found, if that was looked for and is far off; whether there is one.
@@ -426,6 +439,9 @@ bool find_pairs(BlockLanczos& lanczos, std::int64_t restarts_max,
 std::string why_not(const ShiftInvertInfo& info, const BlockLanczos& lanczos, bool turned,
                     bool found, const ShiftInvertOptions& options) {
   if (!turned) return "the vectors that were found depend on each other";
+  if (!found && info.restarts < options.restarts_max)
+    return "pairs that were missing were found again and again: 1/(lambda - sigma) of the first is "
+           "so far above the others that its rounding hides them; another sigma may do";
   if (!found)
     return fmt::format(
         "after {} restarts the estimated residuals are up to {:.1e} of the values: more restarts, "
@@ -473,7 +489,10 @@ ShiftInvertInfo smallest_eigenpairs(const SparseMatrix& a, const SparseMatrix* m
   }
   const bool found = find_pairs(*lanczos, options.restarts_max, keep_going);
   info.lost = pencil.lost();
-  const bool turned = polish(pencil, lanczos->mass_vectors(), vectors, options, crew, info);
+  const MatrixView<const double> space = lanczos->mass_vectors();
+  const bool turned = polish(pencil, space.block(0, 0, n, options.k), vectors, options, crew, info);
+  if (turned && found && info.converged < options.k && space.cols > options.k)
+    polish_further(pencil, space, vectors, options, crew, info);
   for (std::int64_t j = 0; j < options.k && !turned; ++j) std::fill_n(vectors.column(j), n, 0.0);
   info.sigma = pencil.sigma();
   info.factor = pencil.factor().info();
