@@ -162,16 +162,8 @@ bool turn(const ShiftedPencil& pencil, MatrixView<const double> mass_vectors,
     std::copy_n(mass_vectors.column(j), n, x.column(j));
   }
   pencil.factor().solve(x.view());
-  DenseBlock mx(n, k);
+  DenseBlock mx = times_mass(pencil, std::as_const(x).view(), crew);
   crew.share(k, [&](std::int64_t j) {
-    const auto times_mass = [&] {
-      const std::span<double> to(mx.column(j), at(n));
-      if (pencil.mass() != nullptr)
-        multiply(*pencil.mass(), {x.column(j), at(n)}, to);
-      else
-        std::copy_n(x.column(j), n, to.begin());
-    };
-    times_mass();
     const double length = std::sqrt(dot(n, x.column(j), mx.column(j)));
     for (DenseBlock* block : {&x, &mx, &mv})
       for (std::int64_t i = 0; i < n; ++i) block->column(j)[i] /= length;
@@ -242,7 +234,7 @@ void require_definite_mass(const SparseMatrix& mass, const SparseCholeskyOptions
 /// rounding.
 bool is_known(const Pair& pair, double wanted, double scale) {
   constexpr double kRounding = 1e-14;  // of the terms
-  constexpr double kZero = 1e-15;      // of the matrix
+  constexpr double kZero = 1e-18;      // of the matrix
   constexpr double kResolved = 1e-2;   // of the value
   const bool zero = std::max(std::abs(pair.value), pair.bound) <= kZero * scale;
   return pair.bound <= kRounding * pair.terms ||
