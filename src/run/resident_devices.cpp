@@ -30,10 +30,11 @@ ResidentDevices::ResidentDevices(const Backend& backend, std::span<const Place> 
   }
 }
 
-PlanOptions ResidentDevices::plan_options(int devices, int queues) {
+PlanOptions ResidentDevices::plan_options(const Schedule& schedule, int queues) {
   PlanOptions options;
-  options.copies_in_stream = devices == 1 && queues == 1;
-  options.urgent_queue = devices > 1;
+  options.copies_in_stream = schedule.devices == 1 && queues == 1;
+  options.urgent_queue = schedule.devices > 1;
+  options.homes.families.assign(at(schedule.blocks.families()), {.pinning = HostPinning::never});
   return options;
 }
 

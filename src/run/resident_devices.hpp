@@ -42,8 +42,9 @@ class ResidentDevices {
     return backend_.reaches(places_.front().index, first, bytes);
   }
 
-  /// What plans for these devices go by: the copies of a single queue go through it.
-  [[nodiscard]] static PlanOptions plan_options(int devices, int queues);
+  /// What plans of a schedule for such devices go by: the copies of a single queue go through it,
+  /// and where the host's memory is not page-locked they are staged.
+  [[nodiscard]] static PlanOptions plan_options(const Schedule& schedule, int queues);
   [[nodiscard]] static Machine machine_of(Machine machine, int queues);
 
   /// All queues, device by device, and of each queue of a plan which of them it is.

@@ -25,6 +25,14 @@ Residency loaded_constants(Residency end) {
   return end;
 }
 
+double predicted_again(const Plan& first) {
+  Residency constants = loaded_constants(first.end());
+  if (constants == first.start()) return simulate(first).seconds;
+  return simulate(
+             Plan(first.shared_schedule(), first.machine(), first.options(), std::move(constants)))
+      .seconds;
+}
+
 /// What is on its way to a store.
 class ResidentRun::HomeComing {
  public:
@@ -97,9 +105,9 @@ ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Machine
 ResidentRun::~ResidentRun() = default;
 
 std::unique_ptr<const Plan> ResidentRun::make_plan(Residency start) const {
-  return std::make_unique<const Plan>(
-      schedule_, machine_, ResidentDevices::plan_options(devices_->count(), devices_->queues()),
-      std::move(start));
+  return std::make_unique<const Plan>(schedule_, machine_,
+                                      ResidentDevices::plan_options(*schedule_, devices_->queues()),
+                                      std::move(start));
 }
 
 BlockView ResidentRun::view(BlockId id, int device) const {
@@ -218,7 +226,7 @@ void ResidentRun::bring_home(int family, const Homes& homes) {
   require(ran_, ErrorKind::misuse, "run", "there is nothing to bring home: nothing was run");
   auto schedule = std::make_shared<Schedule>(*schedule_);
   schedule->blocks.keep(family, schedule->blocks.family(family).identity, false);
-  PlanOptions options = ResidentDevices::plan_options(devices_->count(), devices_->queues());
+  PlanOptions options = ResidentDevices::plan_options(*schedule, devices_->queues());
   options.first_step = schedule->steps;
   home_ = {
       std::make_unique<const Plan>(std::move(schedule), machine_, options, current_->plan->end()),

@@ -28,6 +28,10 @@ namespace strata {
 /// Blocks that were loaded and never change, from what a plan leaves.
 [[nodiscard]] Residency loaded_constants(Residency end);
 
+/// simulate() of a resident schedule, of which `first` is the plan, where its constants are there:
+/// they are loaded before the first run begins.
+[[nodiscard]] double predicted_again(const Plan& first);
+
 class ResidentRun {
  public:
   using Place = ResidentDevices::Place;

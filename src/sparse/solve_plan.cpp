@@ -30,9 +30,9 @@ RunReport plan_of_resident(const MachineLayout& there, const Machine& machine, s
   for (std::int64_t first = 0; first < columns; first += pass.columns) {
     pass.width = columns - first == 1 ? 1 : units->columns;
     pass.columns = std::min(pass.width, columns - first);
-    const Plan plan(std::make_shared<const Schedule>(resident_sweep_schedule(units, pass)),
-                    ResidentDevices::machine_of(machine, queues),
-                    ResidentDevices::plan_options(devices, queues), constants);
+    const auto schedule = std::make_shared<const Schedule>(resident_sweep_schedule(units, pass));
+    const Plan plan(schedule, ResidentDevices::machine_of(machine, queues),
+                    ResidentDevices::plan_options(*schedule, queues), constants);
     constants = loaded_constants(plan.end());
     accumulate(report, make_report(plan, {}, {}));
   }

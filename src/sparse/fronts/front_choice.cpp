@@ -292,10 +292,11 @@ PlannedRun plan_resident(const SparseAnalysis& analysis, std::shared_ptr<const F
   const auto start = std::chrono::steady_clock::now();
   const auto devices = static_cast<int>(machine.devices.size());
   const int queues = resident_queues(asked, devices);
-  PlannedRun planned = make_planned_run(
-      std::make_shared<const Schedule>(resident_schedule(std::move(layout), devices)),
-      ResidentDevices::machine_of(machine, queues), ResidentDevices::plan_options(devices, queues),
-      "none");
+  const auto schedule =
+      std::make_shared<const Schedule>(resident_schedule(std::move(layout), devices));
+  PlannedRun planned = make_planned_run(schedule, ResidentDevices::machine_of(machine, queues),
+                                        ResidentDevices::plan_options(*schedule, queues), "none");
+  planned.predicted_seconds = predicted_again(*planned.plan);
   planned.n = std::ssize(analysis.order);
   planned.host_bytes = host_bytes_of(planned, analysis, asked.inverse);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

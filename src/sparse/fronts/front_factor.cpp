@@ -205,6 +205,7 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   resident_ = std::make_unique<ResidentRun>(
       std::make_shared<const Schedule>(resident_schedule(layout_, count)), session_->machine(),
       session_->devices().backend(), places, resident_queues(asked_, count));
+  if (!asked_.batches) predicted_seconds_ = predicted_again(resident_->plan());
   MemoryStore store = store_of(nullptr, nullptr);
   const auto ring_of = [this](int device) -> PinnedRing& { return ring(device); };
   for (const int family : {fronts::kStructure, fronts::kPlaces})
@@ -340,6 +341,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   figures.tile = sizes_.tile;
   figures.policy = "none";
   figures.host_bytes = host_bytes_;
+  figures.predicted_seconds = predicted_seconds_;
   report_ = make_report(resident_->plan(), figures, std::move(trace));
   report_.devices.clear();
   for (int d = 0; d < resident_->devices()->count(); ++d)

@@ -226,7 +226,8 @@ class FrontFactor {
   FactorInfo info_;
   RunReport report_;
   mutable RunReport solves_;
-  std::int64_t host_bytes_ = 0;  // that are planned, where no plan says so
+  std::int64_t host_bytes_ = 0;              // that are planned, where no plan says so
+  std::optional<double> predicted_seconds_;  // of a factorization, where it stays on its devices
   double shift_ = 0;
   int exponent_ = 0;
   double shift_in_range_ = 0;  ///< 2^(−exponent)·shift

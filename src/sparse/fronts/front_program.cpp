@@ -13,7 +13,6 @@ namespace strata {
 namespace {
 
 // What jobs take on an H200, in seconds, as far as their order depends on it.
-constexpr double kLaunchTime = 60e-6;
 /// Thread blocks for tiles, by how many are busy on the average.
 constexpr double kWorkersEach = 2.2;
 constexpr double kWorkers = 264;          // thread blocks for tiles
@@ -27,6 +26,25 @@ constexpr double kTileTime = 8e-6;   // beside its products
 constexpr double kSweepStep = 3e-6;  // of a sweep, from one tile on the diagonal to the next one
 constexpr double kSweepTile = 1e-6;  // a tile on its way through
 constexpr double kDiagonalTime = 12e-6;  // from one diagonal tile to the next one
+
+// What launches take, in seconds: fitted to the times of each launch on an H200 for 22 matrices,
+// from grids of 60² and 8³ to 1500² and 100³ (bench/results/2026-11-30-h200-predictions.md).
+constexpr double kLaunchTime = 60e-6;  // all that have nothing to do, and the host
+constexpr double kSumTime = 20e-12;    // of the logarithm of a pivot, where there are many
+/// Tiles as they are listed, over the times above, by which they are listed best.
+constexpr double kTilesTime = 1.16;
+/// A launch for small fronts: its longest way waits for memory and pivots, and where fronts are
+/// many all columns and entries of A take their time beside it.
+struct SmallTimes {
+  double launch;
+  double front;   ///< on the longest way, with each row …
+  double row;     ///< … and each column of it
+  double column;
+  double each_column;
+  double each_entry;
+};
+constexpr SmallTimes kTinyTimes{0, 0.7e-6, 1.14e-6, 0, 0.76e-9, 0.12e-9};
+constexpr SmallTimes kSmallTimes{20e-6, 0, 0.24e-6, 0.21e-6, 2.74e-9, 0.06e-9};
 
 class ProgramMaker {
  public:
@@ -368,7 +386,10 @@ class ProgramMaker {
     }
     const double end = std::max(list.now, list.end);
     const double products = list.products * kProductsTime / sharers;
-    cost_.seconds = kLaunchTime + small_seconds() + std::max(end, products);
+    double columns = 0;
+    for (const FrontRecord& front : fronts_) columns += front.width;
+    cost_.seconds = kLaunchTime + kSumTime * columns + small_seconds() +
+                    std::max(kTilesTime * end, products);
     cost_.share = products / cost_.seconds;
     cost_.workers = end > 0 ? kWorkersEach * list.busy / end : 0;
   }
@@ -416,24 +437,29 @@ class ProgramMaker {
                list);
   }
 
-  /// Seconds of the first two parts: each takes as long as its longest way, or as its workers need.
+  /// Seconds of the first two parts: the longest way of jobs, and what all fronts take beside it.
   [[nodiscard]] double small_seconds() const {
     double seconds = 0;
     for (const Part part : {Part::tiny, Part::small}) {
+      const SmallTimes& times = part == Part::tiny ? kTinyTimes : kSmallTimes;
       double all = 0;
       double longest = 0;
-      std::vector<double> here(fronts_.size(), 0);
-      for (std::int32_t f = 0; f < count(); ++f) {
-        if (part_[at(f)] != part) continue;
-        const FrontRecord& front = fronts_[at(f)];
-        all += small_time(front);
-        here[at(f)] += small_time(front);
-        longest = std::max(longest, here[at(f)]);
-        if (front.parent < 0) continue;
-        double& above = here[at(front.parent)];
-        above = std::max(above, here[at(f)]);
+      std::vector<double> begin(fronts_.size(), 0);  // of a front's job, as its children allow
+      for (const FrontJob& job : small_) {
+        if (part_[at(job.j)] != part) continue;
+        double end = 0;
+        for (std::int32_t f = job.front; f <= job.j; ++f) end = std::max(end, begin[at(f)]);
+        for (std::int32_t f = job.front; f <= job.j; ++f) {
+          const FrontRecord& front = fronts_[at(f)];
+          all += times.each_column * front.width + times.each_entry * front.entry_count;
+          end += times.front + times.row * (front.width + front.rows) + times.column * front.width;
+        }
+        longest = std::max(longest, end);
+        for (std::int32_t f = job.front; f <= job.j; ++f)
+          if (const std::int32_t p = fronts_[at(f)].parent; p > job.j)
+            begin[at(p)] = std::max(begin[at(p)], end);
       }
-      seconds += std::max(longest, all / kTinyWorkers);
+      if (longest > 0) seconds += times.launch + longest + all;
     }
     return seconds;
   }
