@@ -62,7 +62,7 @@ struct SystemFiles {
 struct SmallestArguments {
   std::string matrix, mass, vectors, values;  ///< files; mass: of M, empty for the unit matrix
   std::string triangle;
-  std::optional<double> sigma;
+  std::optional<double> sigma{};
   std::int64_t k = 6, basis_size = 0, restarts_max = 0;
   double tolerance = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The tasks of left-looking tile Cholesky, A = L·Lᵀ, lower triangle.
+// The tasks of tile Cholesky, A = L·Lᵀ, lower triangle, in any order of tiles (Order).
 //
 // Contract: emits tasks only; names no backend. The updates of each tile come in the same sequence
 // in every order, so no order changes a bit of the factor. Rows of tiles belong to devices as

@@ -139,12 +139,19 @@ double KernelClock::least_seconds(int device, const Elements& elements, double w
          device_flops_per_second(machine_.devices[static_cast<std::size_t>(device)], elements[0]);
 }
 
-KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
-                                       const Elements& elements, double work) const {
+void KernelClock::require_kernel(int device, const Operation& operation,
+                                 const Elements& elements) {
   const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];
   require(has_kernel(model, operation, elements), ErrorKind::device, "plan",
           "the backend of {} has no kernel for {} in {}", model.name, operation.name,
           to_string(elements));
+  known_ = {device, &operation, elements};
+}
+
+KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
+                                       const Elements& elements, double work) {
+  require_kernel(device, operation, elements);
+  const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];
   return {kernel_seconds(model, operation, elements, work),
           kernel_share(model, operation, elements, work)};
 }

@@ -63,7 +63,11 @@ class KernelClock {
   /// `seconds`: as Task has it.
   [[nodiscard]] Cost cost(int device, const Operation& operation, const Elements& elements,
                           double work, double seconds) {
-    if (seconds > 0) return {seconds, share_of(device, elements, work, seconds)};
+    if (seconds > 0) {
+      if (device != known_.device || &operation != known_.operation || elements != known_.elements)
+        require_kernel(device, operation, elements);
+      return {seconds, share_of(device, elements, work, seconds)};
+    }
     const std::uint64_t mixed =
         (std::bit_cast<std::uint64_t>(work) ^ elements.bits() ^
          reinterpret_cast<std::uintptr_t>(&operation) ^ static_cast<std::uint64_t>(device) << 48) *
@@ -88,13 +92,21 @@ class KernelClock {
     int device = -1;
     Cost cost;
   };
+  /// A kernel that was found.
+  struct Known {
+    int device = -1;
+    const Operation* operation = nullptr;
+    Elements elements;
+  };
+  void require_kernel(int device, const Operation& operation, const Elements& elements);
   [[nodiscard]] double share_of(int device, const Elements& elements, double work,
                                 double seconds) const;
   [[nodiscard]] Cost look_up(int device, const Operation& operation, const Elements& elements,
-                             double work) const;
+                             double work);
 
   const Machine& machine_;
   std::array<Answer, 256> answers_{};
+  Known known_;
 };
 
 }  // namespace strata

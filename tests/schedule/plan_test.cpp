@@ -409,6 +409,14 @@ TEST(Plan, RefusesAKernelThatTheBackendLacks) {
                [&] { (void)Plan(schedule, machine, {}); });
   EXPECT_NO_THROW((void)Plan(std::make_shared<const Schedule>(cholesky_of(2, 1)), machine, {}))
       << "two tiles need no gemm";
+  // Also where tasks say how long they take.
+  const Schedule whole = cholesky_of(3, 1);
+  std::vector<FlatTask> tasks = tasks_of(whole);
+  for (FlatTask& task : tasks) task.task.seconds = 1e-3;
+  const auto timed = std::make_shared<const Schedule>(
+      schedule_of(whole.blocks, 1, whole.operands, {tasks}));
+  expect_error(ErrorKind::device, "emulated:0 has no kernel for gemm in fp64",
+               [&] { (void)Plan(timed, machine, {}); });
 }
 
 TEST(Plan, RefusesToReadAGeneratedBlockBeforeItIsWritten) {

@@ -1,11 +1,11 @@
 #pragma once
 // The shared memory of a thread block that factors a panel of LU.
 //
-// Contract: as lu_exchange_cuda.hpp; only for lu_panel_cuda.cu and what it includes.
+// Contract: as lu_messages_cuda.hpp; only for lu_panel_cuda.cu and what it includes.
 
 #include <type_traits>
 
-#include "kernels/dense/lu_exchange_cuda.hpp"
+#include "kernels/dense/lu_messages_cuda.hpp"
 #include "kernels/dense/lu_numbers_cuda.hpp"
 
 namespace strata::lu_cuda {
