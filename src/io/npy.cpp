@@ -11,12 +11,15 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/work_crew.hpp"
 #include "io/memory.hpp"
 #include "matrix/array_columns.hpp"
+#include "matrix/sparse_passes.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/dispatch.hpp"
 
@@ -193,8 +196,19 @@ template MatrixView<const std::complex<float>> NpyFile::transposed_view<std::com
 
 void NpyFile::require_finite() const {
   const std::int64_t count = rows() * cols();
-  const std::int64_t bad = with_elements(*this, [count](const auto* x) {
-    return std::find_if(x, x + count, [](auto v) { return !is_finite(v); }) - x;
+  constexpr std::int64_t kFew = std::int64_t{1} << 20;  // no work for several threads
+  WorkCrew crew(
+      count < kFew ? 0 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1);
+  // Blocks in their order, so that a file that is not in memory is read as one is.
+  const std::int64_t bad = with_elements(*this, [&](const auto* x) {
+    return reduce_blocks(
+        crew, count, count,
+        [&](std::int64_t begin, std::int64_t end) {
+          const auto* found =
+              std::find_if(x + begin, x + end, [](auto v) { return !is_finite(v); });
+          return found == x + end ? count : found - x;
+        },
+        [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
   });
   if (bad == count) return;
   const auto [i, j] = place_of(state_->header, bad);

@@ -516,7 +516,7 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   WorkCrew crew(describe_host().compute_queues - 1);
   const auto begin = std::chrono::steady_clock::now();
   check_matrix(a, "gmres", crew);
-  if (norm_of(b) == 0) {
+  if (std::ranges::all_of(b, [](double value) { return value == 0; })) {
     // For what is wrong with A.
     (void)LinearSystem(a, {.preconditioner = options.preconditioner}, crew);
     std::fill(x.begin(), x.end(), 0.0);

@@ -139,8 +139,7 @@ double KernelClock::least_seconds(int device, const Elements& elements, double w
          device_flops_per_second(machine_.devices[static_cast<std::size_t>(device)], elements[0]);
 }
 
-void KernelClock::require_kernel(int device, const Operation& operation,
-                                 const Elements& elements) {
+void KernelClock::require_kernel(int device, const Operation& operation, const Elements& elements) {
   const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];
   require(has_kernel(model, operation, elements), ErrorKind::device, "plan",
           "the backend of {} has no kernel for {} in {}", model.name, operation.name,

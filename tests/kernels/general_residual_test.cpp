@@ -63,7 +63,8 @@ double distance(const W& value, const std::pair<Sum, Sum>& exact) {
 
 TYPED_TEST(GeneralResidual, IsThatOfTheMatrixOrItsAdjoint) {
   using W = WideOf<TypeParam>;
-  for (const std::int64_t n : {0, 1, 2, 33, 257, 300}) {
+  // Of the last order by several threads.
+  for (const std::int64_t n : {0, 1, 2, 33, 257, 300, 530}) {
     const auto a = numbers<TypeParam, TypeParam>(n, n, 1);
     const auto b = numbers<TypeParam, W>(n, 3, 2);
     const auto x = numbers<TypeParam, W>(n, 3, 3);
@@ -76,6 +77,27 @@ TYPED_TEST(GeneralResidual, IsThatOfTheMatrixOrItsAdjoint) {
                     3 * 2 * static_cast<double>(n + 2) * static_cast<double>(n) * 0x1p-53)
               << n << (adjoint ? " adjoint " : " ") << i;
     }
+  }
+}
+
+/// So it is the same on any number of threads.
+TYPED_TEST(GeneralResidual, EachStripHasBitsOfItsOwn) {
+  using W = WideOf<TypeParam>;
+  constexpr std::int64_t kStrip = 256;
+  const std::int64_t n = 1030;
+  const auto a = numbers<TypeParam, TypeParam>(n, n, 1);
+  const auto x = numbers<TypeParam, W>(n, 2, 3);
+  for (const bool adjoint : {false, true}) {
+    Matrix<W> whole = numbers<TypeParam, W>(n, 2, 2);
+    Matrix<W> strips = whole;
+    general_residual(a.view(), adjoint, x.view(), whole.view());
+    for (std::int64_t first = 0; first < n; first += kStrip) {
+      const std::int64_t count = std::min(kStrip, n - first);
+      general_residual<TypeParam>(
+          adjoint ? a.view().block(0, first, n, count) : a.view().block(first, 0, count, n),
+          adjoint, x.view(), strips.view().block(first, 0, count, 2));
+    }
+    EXPECT_EQ(whole.data, strips.data) << adjoint;
   }
 }
 

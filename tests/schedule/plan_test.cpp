@@ -413,8 +413,8 @@ TEST(Plan, RefusesAKernelThatTheBackendLacks) {
   const Schedule whole = cholesky_of(3, 1);
   std::vector<FlatTask> tasks = tasks_of(whole);
   for (FlatTask& task : tasks) task.task.seconds = 1e-3;
-  const auto timed = std::make_shared<const Schedule>(
-      schedule_of(whole.blocks, 1, whole.operands, {tasks}));
+  const auto timed =
+      std::make_shared<const Schedule>(schedule_of(whole.blocks, 1, whole.operands, {tasks}));
   expect_error(ErrorKind::device, "emulated:0 has no kernel for gemm in fp64",
                [&] { (void)Plan(timed, machine, {}); });
 }

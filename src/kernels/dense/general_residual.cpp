@@ -1,6 +1,6 @@
-// Method: strips of rows, each with its sums in the order of columns, so that threads change no
-// bit; a matrix of doubles times vectors is BLAS's affair, one of floats is widened a block at a
-// time.
+// Method: strips of what is summed up, each with its sums in one order, so that threads change no
+// bit; a strip of a matrix of doubles times vectors is BLAS's affair, one of floats is widened a
+// block at a time.
 
 #include "kernels/dense/general_residual.hpp"
 
@@ -20,24 +20,25 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kStripRows = 256;
-constexpr std::int64_t kWidened = 256;  // order of a block
+constexpr std::int64_t kWidened = 256;                // order of a block
+constexpr std::int64_t kFew = std::int64_t{1} << 18;  // elements: no work for several threads
 
-void for_strips(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& strip) {
+/// Strips of 0 … rows − 1, of a matrix of so many elements.
+void for_strips(std::int64_t rows, std::int64_t elements,
+                const std::function<void(std::int64_t, std::int64_t)>& strip) {
   const std::int64_t strips = (rows + kStripRows - 1) / kStripRows;
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  WorkCrew crew(static_cast<int>(std::max<std::int64_t>(std::min(strips, cores) - 1, 0)));
+  const std::int64_t threads =
+      elements < kFew ? 1 : std::max<std::int64_t>(1, std::min(strips, cores));
+  WorkCrew crew(static_cast<int>(threads - 1));
   crew.share(strips, [&](std::int64_t s) {
     strip(s * kStripRows, std::min(kStripRows, rows - s * kStripRows));
   });
 }
 
-}  // namespace
-
-template <class T>
-void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const WideOf<T>> x,
-                      MatrixView<WideOf<T>> r) {
-  using W = WideOf<T>;
-  if (r.rows == 0 || r.cols == 0) return;
+/// R ← R − op(A)·X by one thread.
+template <class T, class W>
+void subtract_product(MatrixView<const T> a, bool adjoint, MatrixView<const W> x, MatrixView<W> r) {
   const CBLAS_TRANSPOSE op = adjoint ? blas::kAdjoint<W> : CblasNoTrans;
   if constexpr (std::is_same_v<T, W>) {
     blas::gemm_minus<W>(op, CblasNoTrans, x.rows, a, x, r);
@@ -62,9 +63,22 @@ void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const Wide
   }
 }
 
+}  // namespace
+
+template <class T>
+void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const WideOf<T>> x,
+                      MatrixView<WideOf<T>> r) {
+  if (r.rows == 0 || r.cols == 0) return;
+  for_strips(r.rows, a.rows * a.cols, [&](std::int64_t first, std::int64_t count) {
+    const MatrixView<const T> strip =
+        adjoint ? a.block(0, first, a.rows, count) : a.block(first, 0, count, a.cols);
+    subtract_product(strip, adjoint, x, r.block(first, 0, count, r.cols));
+  });
+}
+
 template <class T>
 void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSums<WideOf<T>>& sums) {
-  for_strips(a.rows, [&](std::int64_t first, std::int64_t rows) {
+  for_strips(a.rows, a.rows * a.cols, [&](std::int64_t first, std::int64_t rows) {
     SplitColumn<WideOf<T>> column;
     for (std::int64_t j = 0; j < a.cols; ++j) {
       column.split(a.column(j) + first, rows);
@@ -78,7 +92,7 @@ void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x
                             std::int64_t first, LongSums<WideOf<T>>& sums) {
   SplitColumn<WideOf<T>> factors;
   factors.split(x.data, x.rows);
-  for_strips(a.cols, [&](std::int64_t begin, std::int64_t cols) {
+  for_strips(a.cols, a.rows * a.cols, [&](std::int64_t begin, std::int64_t cols) {
     SplitColumn<WideOf<T>> column;
     for (std::int64_t j = begin; j < begin + cols; ++j) {
       column.split(a.column(j), a.rows);
@@ -89,7 +103,7 @@ void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x
 
 template <class T>
 void add_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y) {
-  for_strips(y.rows, [&](std::int64_t first, std::int64_t rows) {
+  for_strips(y.rows, a.rows * a.cols, [&](std::int64_t first, std::int64_t rows) {
     std::vector<double> size(at(rows));
     for (std::int64_t j = 0; j < a.cols; ++j) {
       const T* column = a.column(j) + first;
@@ -107,7 +121,7 @@ void add_magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixVie
 template <class T>
 void add_magnitudes_transposed(MatrixView<const T> a, MatrixView<const double> x,
                                MatrixView<double> y) {
-  for_strips(a.cols, [&](std::int64_t first, std::int64_t cols) {
+  for_strips(a.cols, a.rows * a.cols, [&](std::int64_t first, std::int64_t cols) {
     std::vector<double> size(at(a.rows));
     for (std::int64_t j = first; j < first + cols; ++j) {
       const T* column = a.column(j);

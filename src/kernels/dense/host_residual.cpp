@@ -1,11 +1,13 @@
-// Method: a matrix of doubles, real or complex, is BLAS's affair. One of floats is widened a block
-// at a time, into a block that stays in the cache, so that it needs no copy of a matrix that may be
-// larger than memory.
+// Method: strips of columns of blocks, each with sums of its own, which are added in one order, so
+// that threads change no bit. A block of doubles, real or complex, is BLAS's affair; one of floats
+// is widened first, so that no matrix has to be copied that may be larger than memory.
 
 #include "kernels/dense/host_residual.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -22,6 +24,18 @@ constexpr std::int64_t kBlock = 256;
 /// Y ← Y + |A_s|·X, A_s the blocks of every kStrips-th column of blocks from s on, with what
 /// mirrors them.
 constexpr std::int64_t kStrips = 8;
+[[nodiscard]] std::int64_t strips_of(std::int64_t order) {
+  return std::clamp<std::int64_t>((order + kBlock - 1) / kBlock, 1, kStrips);
+}
+/// Threads for so many parts of what is done to a matrix; the caller alone to a small one.
+template <class T>
+[[nodiscard]] std::unique_ptr<WorkCrew> crew_for(std::int64_t parts, MatrixView<const T> a) {
+  constexpr std::int64_t kFew = std::int64_t{1} << 18;  // elements
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::int64_t threads = a.rows * a.cols < kFew ? 1 : std::min(parts, cores);
+  return std::make_unique<WorkCrew>(static_cast<int>(threads - 1));
+}
+
 template <class T>
 void add_magnitudes(MatrixView<const T> a, std::int64_t s, MatrixView<const double> x,
                     MatrixView<double> y) {
@@ -51,13 +65,12 @@ void add_magnitudes(MatrixView<const T> a, std::int64_t s, MatrixView<const doub
 template <class T>
 void magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y) {
   constexpr std::int64_t kColumns = 16;  // at once, of each strip's own sums
-  const std::int64_t strips = std::clamp<std::int64_t>((a.cols + kBlock - 1) / kBlock, 1, kStrips);
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  WorkCrew crew(static_cast<int>(std::min(strips, cores) - 1));
+  const std::int64_t strips = strips_of(a.cols);
+  const auto crew = crew_for(strips, a);
   for (std::int64_t first = 0; first < x.cols; first += kColumns) {
     const std::int64_t cols = std::min(kColumns, x.cols - first);
     std::vector<std::vector<double>> sums(static_cast<std::size_t>(strips));
-    crew.share(strips, [&](std::int64_t s) {
+    crew->share(strips, [&](std::int64_t s) {
       std::vector<double>& sum = sums[static_cast<std::size_t>(s)];
       sum.assign(static_cast<std::size_t>(a.rows * cols), 0.0);
       add_magnitudes(a, s, x.block(0, first, x.rows, cols), {sum.data(), a.rows, cols, a.rows});
@@ -111,12 +124,11 @@ template <class T>
 void residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
                  MatrixView<const WideOf<T>> x, MatrixView<WideOf<T>> r) {
   using Sums = LongSums<WideOf<T>>;
-  const std::int64_t strips = std::clamp<std::int64_t>((a.cols + kBlock - 1) / kBlock, 1, kStrips);
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  WorkCrew crew(static_cast<int>(std::min(strips, cores) - 1));
+  const std::int64_t strips = strips_of(a.cols);
+  const auto crew = crew_for(strips, a);
   for (std::int64_t c = 0; c < x.cols; ++c) {
     std::vector<Sums> sums(static_cast<std::size_t>(strips), Sums(a.rows));
-    crew.share(strips, [&](std::int64_t s) {
+    crew->share(strips, [&](std::int64_t s) {
       subtract_products(a, s, x.column(c), sums[static_cast<std::size_t>(s)]);
     });
     Sums total(a.rows);
@@ -126,18 +138,34 @@ void residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
   }
 }
 
+constexpr std::int64_t kSide = 64;  // of blocks of which both sides stay in the cache
+
 /// Calls visit(i, j, difference) for elements above the diagonal that are not (conjugates of) those
-/// below it, in blocks of which both sides stay in the cache.
+/// below it, of columns begin … end − 1, where `begin` is a multiple of kSide.
 template <class T, class Visit>
-void for_differences(MatrixView<const T> a, const Visit& visit) {
+void visit_differences(MatrixView<const T> a, std::int64_t begin, std::int64_t end,
+                       const Visit& visit) {
   using W = WideOf<T>;
-  constexpr std::int64_t kSide = 64;
-  for (std::int64_t jb = 0; jb < a.cols; jb += kSide)
+  for (std::int64_t jb = begin; jb < end; jb += kSide)
     for (std::int64_t ib = 0; ib <= jb; ib += kSide)
-      for (std::int64_t j = jb; j < std::min(jb + kSide, a.cols); ++j)
+      for (std::int64_t j = jb; j < std::min(jb + kSide, end); ++j)
         for (std::int64_t i = ib; i < std::min(ib + kSide, j); ++i)
           if (a(i, j) != conjugate<T>(a(j, i)))
             visit(i, j, static_cast<W>(a(i, j)) - conjugate(static_cast<W>(a(j, i))));
+}
+
+/// All of them, by one thread; by several it is seen first whether there are any.
+template <class T, class Visit>
+void for_differences(MatrixView<const T> a, const Visit& visit) {
+  const std::int64_t strips = (a.cols + kSide - 1) / kSide;
+  std::atomic<bool> differs{false};
+  const auto crew = crew_for(strips, a);
+  crew->share(strips, [&](std::int64_t s) {
+    if (differs) return;
+    visit_differences(a, s * kSide, std::min((s + 1) * kSide, a.cols),
+                      [&](std::int64_t, std::int64_t, const WideOf<T>&) { differs = true; });
+  });
+  if (differs) visit_differences(a, 0, a.cols, visit);
 }
 
 /// R ← R − A·X of a matrix that is as wide as sums are.
@@ -157,20 +185,28 @@ void residual_of_wide(MatrixView<const std::complex<double>> a,
                      static_cast<int>(x.ld), &one, r.data, static_cast<int>(r.ld));
 }
 
-/// The same, of a matrix that is widened block by block.
+/// R ← R − A_s·X, A_s the blocks of every kStrips-th column of blocks from s on, with what mirrors
+/// them.
 template <class T, class W>
-void residual_of_narrow(MatrixView<const T> a, MatrixView<const W> x, MatrixView<W> r) {
-  std::vector<W> block(static_cast<std::size_t>(kBlock * kBlock));
-  for (std::int64_t j = 0; j < a.cols; j += kBlock) {
-    const std::int64_t cols = std::min(kBlock, a.cols - j);
-    for (std::int64_t i = j; i < a.rows; i += kBlock) {
-      const std::int64_t rows = std::min(kBlock, a.rows - i);
+void subtract_strip(MatrixView<const T> a, std::int64_t s, MatrixView<const W> x, MatrixView<W> r) {
+  std::vector<W> buffer(std::is_same_v<T, W> ? 0 : static_cast<std::size_t>(kBlock * kBlock));
+  const auto widened = [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t cols) {
+    if constexpr (std::is_same_v<T, W>) {
+      return a.block(i, j, rows, cols);
+    } else {
       for (std::int64_t c = 0; c < cols; ++c) {
         const std::int64_t first = i == j ? c : 0;  // above the diagonal there may be anything
         std::copy(a.column(j + c) + i + first, a.column(j + c) + i + rows,
-                  block.data() + c * rows + first);
+                  buffer.data() + c * rows + first);
       }
-      const MatrixView<const W> b{block.data(), rows, cols, rows};
+      return MatrixView<const W>{buffer.data(), rows, cols, rows};
+    }
+  };
+  for (std::int64_t j = s * kBlock; j < a.cols; j += kStrips * kBlock) {
+    const std::int64_t cols = std::min(kBlock, a.cols - j);
+    for (std::int64_t i = j; i < a.rows; i += kBlock) {
+      const std::int64_t rows = std::min(kBlock, a.rows - i);
+      const MatrixView<const W> b = widened(i, j, rows, cols);
       const MatrixView<W> r_i = r.block(i, 0, rows, r.cols);
       const MatrixView<const W> x_j = x.block(j, 0, cols, x.cols);
       if (i == j) {
@@ -218,11 +254,25 @@ double normwise(double norm_a, MatrixView<const W> b, MatrixView<const W> x,
 template <class A>
 void symmetric_residual(MatrixView<const A> a, MatrixView<const WideOf<A>> x,
                         MatrixView<WideOf<A>> r) {
+  using W = WideOf<A>;
   if (r.rows == 0 || r.cols == 0) return;
-  if constexpr (std::is_same_v<A, WideOf<A>>) {
-    residual_of_wide(a, x, r);
-  } else {
-    residual_of_narrow(a, x, r);
+  if (a.cols <= kBlock) return subtract_strip(a, 0, x, r);
+  constexpr std::int64_t kColumns = 64;  // at once, of each strip's own sums
+  const std::int64_t strips = strips_of(a.cols);
+  const auto crew = crew_for(strips, a);
+  for (std::int64_t first = 0; first < x.cols; first += kColumns) {
+    const std::int64_t cols = std::min(kColumns, x.cols - first);
+    std::vector<std::vector<W>> sums(static_cast<std::size_t>(strips));
+    crew->share(strips, [&](std::int64_t s) {
+      std::vector<W>& sum = sums[static_cast<std::size_t>(s)];
+      sum.assign(static_cast<std::size_t>(a.rows * cols), W{});
+      subtract_strip(a, s, x.block(0, first, x.rows, cols),
+                     MatrixView<W>{sum.data(), a.rows, cols, a.rows});
+    });
+    for (std::int64_t c = 0; c < cols; ++c)
+      for (const std::vector<W>& sum : sums)
+        for (std::int64_t i = 0; i < a.rows; ++i)
+          r(i, first + c) += sum[static_cast<std::size_t>(i + c * a.rows)];
   }
 }
 

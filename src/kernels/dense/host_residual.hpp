@@ -15,7 +15,7 @@
 namespace strata {
 
 /// R ← R − A·X, A n × n symmetric by its lower triangle, X and R n × m. With an A in fp32 X should
-/// hold numbers of fp32, too, so that products are exact.
+/// hold numbers of fp32, too, so that products are exact. The same bits on any number of threads.
 template <class A>
 void symmetric_residual(MatrixView<const A> a, MatrixView<const WideOf<A>> x,
                         MatrixView<WideOf<A>> r);

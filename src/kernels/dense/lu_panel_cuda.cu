@@ -31,8 +31,8 @@
 #include <utility>
 
 #include "kernels/backend/blas_cuda.hpp"
-#include "kernels/dense/lu_messages_cuda.hpp"
 #include "kernels/dense/lu_memory_cuda.hpp"
+#include "kernels/dense/lu_messages_cuda.hpp"
 #include "kernels/dense/lu_numbers_cuda.hpp"
 #include "kernels/dense/lu_rows_cuda.hpp"
 #include "strata/error.hpp"

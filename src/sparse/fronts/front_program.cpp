@@ -37,8 +37,8 @@ constexpr double kTilesTime = 1.16;
 /// many all columns and entries of A take their time beside it.
 struct SmallTimes {
   double launch;
-  double front;   ///< on the longest way, with each row …
-  double row;     ///< … and each column of it
+  double front;  ///< on the longest way, with each row …
+  double row;    ///< … and each column of it
   double column;
   double each_column;
   double each_entry;
@@ -388,8 +388,8 @@ class ProgramMaker {
     const double products = list.products * kProductsTime / sharers;
     double columns = 0;
     for (const FrontRecord& front : fronts_) columns += front.width;
-    cost_.seconds = kLaunchTime + kSumTime * columns + small_seconds() +
-                    std::max(kTilesTime * end, products);
+    cost_.seconds =
+        kLaunchTime + kSumTime * columns + small_seconds() + std::max(kTilesTime * end, products);
     cost_.share = products / cost_.seconds;
     cost_.workers = end > 0 ? kWorkersEach * list.busy / end : 0;
   }
