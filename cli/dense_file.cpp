@@ -9,7 +9,7 @@
 #include "base/check.hpp"
 #include "cli/app.hpp"
 #include "cli/sparse.hpp"
-#include "matrix/symmetry.hpp"
+#include "matrix/mirrored_triangles.hpp"
 #include "scalar/complex.hpp"
 
 namespace strata::cli {
@@ -108,32 +108,16 @@ template <class T>
   }
 }
 
-/// Looks for the first pair that differs by more than rounding, in blocks that stay in the cache.
-/// What rounding is depends on the numbers in the file: a matrix that was made with 24 bits is
-/// symmetric to 24 bits. Returns whether any pair differs.
+/// Fails with the first pair that differs by more than rounding. What rounding is depends on the
+/// numbers in the file: a matrix that was made with 24 bits is symmetric to 24 bits. Returns
+/// whether any pair differs.
 template <class T>
 bool differs_from_mirror(const MatrixFile& file) {
-  bool differs = false;
-  const MatrixView<const T> a = file.stored<T>();
-  constexpr std::int64_t kBlock = 64;
   constexpr double kTolerance =
       std::is_same_v<RealOf<T>, float> ? kSymmetryToleranceFp32 : kSymmetryTolerance;
-  for (std::int64_t jb = 0; jb < a.cols; jb += kBlock) {
-    check_interrupt();
-    for (std::int64_t ib = jb; ib < a.rows; ib += kBlock) {
-      for (std::int64_t j = jb; j < std::min(jb + kBlock, a.cols); ++j) {
-        for (std::int64_t i = std::max(ib, j + 1); i < std::min(ib + kBlock, a.rows); ++i) {
-          const T mirror = conjugate<T>(a(j, i));
-          if (a(i, j) == mirror) continue;
-          differs = true;
-          if (!is_symmetric_pair(static_cast<WideOf<T>>(a(i, j)), static_cast<WideOf<T>>(mirror),
-                                 real_part(a(i, i)), real_part(a(j, j)), kTolerance))
-            fail_not_mirrored<T>(file, i, j);
-        }
-      }
-    }
-  }
-  return differs;
+  const MirroredTriangles found = compare_triangles(file.stored<T>(), kTolerance, check_interrupt);
+  if (found.row >= 0) fail_not_mirrored<T>(file, found.row, found.column);
+  return found.differ;
 }
 
 /// --triangle: there has to be something in it if there is in the other one.

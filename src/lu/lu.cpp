@@ -7,6 +7,9 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
+#include "base/work_crew.hpp"
+#include "device/device_host.hpp"
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_status.hpp"
 #include "lu/lu_panels.hpp"
@@ -69,6 +72,21 @@ void LuFactor::copy_factors(ArrayRef out) const {
 
 namespace {
 
+/// largest_to_factor() of a whole matrix, by several threads.
+template <class T>
+double largest_of(MatrixView<const T> a) {
+  constexpr std::int64_t kStrip = 64;    // columns
+  constexpr std::int64_t kSmall = 1024;  // order, of which one thread makes short work
+  const std::int64_t strips = (a.cols + kStrip - 1) / kStrip;
+  std::vector<double> largest(at(strips));
+  WorkCrew crew(a.rows < kSmall ? 0 : describe_host().compute_queues - 1);
+  crew.share(strips, [&](std::int64_t s) {
+    largest[at(s)] =
+        largest_to_factor(a.block(0, s * kStrip, a.rows, std::min(kStrip, a.cols - s * kStrip)), 0);
+  });
+  return largest.empty() ? 0.0 : *std::ranges::max_element(largest);
+}
+
 template <class T>
 LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
   require(a.rows == a.cols, ErrorKind::misuse, "lu", "a {} by {} matrix is not square", a.rows,
@@ -83,7 +101,7 @@ LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
   problem.n = a.rows;
   problem.precision = element_of<T>;
   auto state = std::make_unique<LuFactor::State>(LuFactor::State{LuPanels(problem, options)});
-  (void)state->panels.factor(source_of_view<T>(a.data, a.ld, false), largest_to_factor(a, 0));
+  (void)state->panels.factor(source_of_view<T>(a.data, a.ld, false), largest_of(a));
   return LuFactor(std::move(state));
 }
 

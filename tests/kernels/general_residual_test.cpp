@@ -63,7 +63,7 @@ double distance(const W& value, const std::pair<Sum, Sum>& exact) {
 
 TYPED_TEST(GeneralResidual, IsThatOfTheMatrixOrItsAdjoint) {
   using W = WideOf<TypeParam>;
-  // Of the last order by several threads.
+  // The last order is done by several threads.
   for (const std::int64_t n : {0, 1, 2, 33, 257, 300, 530}) {
     const auto a = numbers<TypeParam, TypeParam>(n, n, 1);
     const auto b = numbers<TypeParam, W>(n, 3, 2);
