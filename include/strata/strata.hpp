@@ -9,6 +9,7 @@
 #include "strata/covariance_options.hpp"
 #include "strata/detect.hpp"
 #include "strata/device_cholesky.hpp"
+#include "strata/device_lu.hpp"
 #include "strata/element.hpp"
 #include "strata/error.hpp"
 #include "strata/geostat.hpp"

@@ -6,7 +6,6 @@
 #include <array>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -16,16 +15,6 @@
 
 namespace strata {
 namespace {
-
-/// `count` values that the host and the device see; kept from call to call, as pinning is slow.
-template <class V>
-V* make_array(Device& device, Buffer& memory, std::int64_t count) {
-  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(V));
-  if (memory.bytes() < bytes) memory = device.allocate_host(bytes);
-  V* first = reinterpret_cast<V*>(memory.data());
-  std::uninitialized_fill_n(first, count, V{});
-  return first;
-}
 
 template <class T>
 PlacedMatrix checked(MatrixView<T> a) {
@@ -51,14 +40,6 @@ CholeskyBlocking checked_blocking(const DeviceCholeskyOptions& options) {
   return blocking;
 }
 
-KernelFunction kernel_of(const Backend& backend, const Operation& operation,
-                         const Elements& elements) {
-  const KernelFunction kernel = backend.kernels().find(operation.name, elements);
-  require(kernel != nullptr, ErrorKind::device, "cholesky", "{} has no {} in {}", backend.name(),
-          operation.name, to_string(elements[0]));
-  return kernel;
-}
-
 template <class T>
 FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
   const CholeskyBlocking asked = checked_blocking(options);
@@ -66,11 +47,12 @@ FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
   DeviceSite& site = choose_site(options.device, std::span(&place, 1), "cholesky");
   if (a.rows == 0) return {};
   const std::lock_guard lock(site.mutex);
-  const KernelFunction kernel = kernel_of(*site.backend, potrf, {element_of<T>, Element::fp64});
+  const KernelFunction kernel =
+      kernel_of(*site.backend, potrf, {element_of<T>, Element::fp64}, "cholesky");
   const PotrfValues values{[&](Element precision, std::int64_t n) {
     return potrf_options(with_tuning(asked, site.tuning.blocking_for(precision, n)));
   }};
-  auto* status = make_array<PivotStatus>(*site.device, site.statuses, 1);
+  auto* status = site.shared_array<PivotStatus>(site.statuses, 1);
   const std::array<BlockView, 2> views{BlockView{a.data, a.rows, a.cols, a.ld, 0, 0},
                                        BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
   kernel(*site.queue, {views, potrf.operands}, {.values = &values});
@@ -86,11 +68,12 @@ std::vector<FactorInfo> factor_all(std::span<const MatrixView<T>> matrices,
   std::transform(matrices.begin(), matrices.end(), std::back_inserter(places), checked<T>);
   DeviceSite& site = choose_site(options.device, places, "cholesky");
   if (matrices.empty()) return {};
-  const KernelFunction kernel = kernel_of(*site.backend, potrf_batched, kBatchElements<T>);
+  const KernelFunction kernel =
+      kernel_of(*site.backend, potrf_batched, kBatchElements<T>, "cholesky");
   const std::lock_guard lock(site.mutex);
   const auto count = std::ssize(matrices);
-  auto* entries = make_array<BatchEntry>(*site.device, site.entries, count);
-  auto* statuses = make_array<PivotStatus>(*site.device, site.statuses, count);
+  auto* entries = site.shared_array<BatchEntry>(site.entries, count);
+  auto* statuses = site.shared_array<PivotStatus>(site.statuses, count);
   std::transform(matrices.begin(), matrices.end(), entries, [](MatrixView<T> a) {
     return BatchEntry{a.data, a.rows, a.ld};
   });

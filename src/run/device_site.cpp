@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <complex>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -155,8 +156,23 @@ PlacedMatrix placed(MatrixView<T> a, const char* what) {
   return {a.data, a.rows, a.cols, a.size() == 0 ? 0 : ((a.cols - 1) * a.ld + a.rows) * kElement};
 }
 
-template PlacedMatrix placed(MatrixView<double>, const char*);
-template PlacedMatrix placed(MatrixView<float>, const char*);
+#define STRATA_PLACED(T)                                    \
+  template PlacedMatrix placed(MatrixView<T>, const char*); \
+  template PlacedMatrix placed(MatrixView<const T>, const char*);
+STRATA_PLACED(double)
+STRATA_PLACED(float)
+STRATA_PLACED(std::complex<double>)
+STRATA_PLACED(std::complex<float>)
+STRATA_PLACED(std::int64_t)
+#undef STRATA_PLACED
+
+KernelFunction kernel_of(const Backend& backend, const Operation& operation,
+                         const Elements& elements, const char* what) {
+  const KernelFunction kernel = backend.kernels().find(operation.name, elements);
+  require(kernel != nullptr, ErrorKind::device, what, "{} has no {} in {}", backend.name(),
+          operation.name, to_string(elements[0]));
+  return kernel;
+}
 
 DeviceSite& choose_site(const std::string& text, std::span<const PlacedMatrix> matrices,
                         const char* what) {

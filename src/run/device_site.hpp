@@ -40,6 +40,16 @@ struct DeviceSite {
   /// At least so many bytes of host memory that the queues of the device copy at full speed, kept
   /// and lost in the same way.
   [[nodiscard]] std::byte* staging(std::int64_t bytes);
+  /// `count` values that the host and the device see, in one of the buffers above; kept from call
+  /// to call, as page-locking is slow.
+  template <class V>
+  [[nodiscard]] V* shared_array(Buffer& memory, std::int64_t count) const {
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(V));
+    if (memory.bytes() < bytes) memory = device->allocate_host(bytes);
+    V* first = reinterpret_cast<V*>(memory.data());
+    std::uninitialized_fill_n(first, count, V{});
+    return first;
+  }
 
  private:
   struct Place {
@@ -65,6 +75,10 @@ struct PlacedMatrix {
 /// of a matrix cannot be.
 template <class T>
 [[nodiscard]] PlacedMatrix placed(MatrixView<T> a, const char* what);
+
+/// Throws Error{device}, in the name of `what`, if the backend has no such kernel.
+[[nodiscard]] KernelFunction kernel_of(const Backend& backend, const Operation& operation,
+                                       const Elements& elements, const char* what);
 
 /// The device that `text` names ("auto": the one in whose memory the first matrix lies). Throws
 /// Error{misuse} if a matrix is not in its memory or several devices are named, Error{device} if
