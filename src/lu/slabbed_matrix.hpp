@@ -113,12 +113,10 @@ class SlabbedMatrix {
     for (std::int64_t c = 0; c < x.cols; ++c)
       for (std::int64_t i = 0; i < n_; ++i) sums[at(c)].set(i, b(i, c));
     for_slabs([&](std::int64_t first, MatrixView<const A> slab) {
-      for (std::int64_t c = 0; c < x.cols; ++c) {
-        if (transposed_)
-          subtract_transposed_dd(slab, x.block(0, c, n_, 1), first, sums[at(c)]);
-        else
-          subtract_dd(slab, x.block(first, c, slab.cols, 1), sums[at(c)]);
-      }
+      if (transposed_)
+        subtract_transposed_dd(slab, x, first, std::span(sums));
+      else
+        subtract_dd(slab, x.block(first, 0, slab.cols, x.cols), std::span(sums));
     });
     for (std::int64_t c = 0; c < x.cols; ++c)
       for (std::int64_t i = 0; i < n_; ++i) r(i, c) = sums[at(c)].rounded(i);

@@ -120,25 +120,21 @@ TYPED_TEST(GeneralResidual, InDoubleDoubleKeepsDigitsThatCancel) {
     Matrix<TypeParam> turned(n, n);
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t i = 0; i < n; ++i) turned(j, i) = a(i, j);
-    for (std::int64_t c = 0; c < 2; ++c) {
-      LongSums<W> sums(n);
-      LongSums<W> others(n);
+    std::vector<LongSums<W>> sums(2, LongSums<W>(n));
+    for (std::size_t c = 0; c < 2; ++c)
+      for (std::int64_t i = 0; i < n; ++i) sums[c].set(i, b(i, static_cast<std::int64_t>(c)));
+    std::vector<LongSums<W>> others = sums;
+    const std::int64_t half = n / 2;
+    for (const auto& [first, count] : {std::pair{std::int64_t{0}, half}, {half, n - half}}) {
+      subtract_dd(std::as_const(a).view().block(0, first, n, count),
+                  std::as_const(x).view().block(first, 0, count, 2), std::span(sums));
+      subtract_transposed_dd(std::as_const(turned).view().block(0, first, n, count),
+                             std::as_const(x).view(), first, std::span(others));
+    }
+    for (std::size_t c = 0; c < 2; ++c) {
       for (std::int64_t i = 0; i < n; ++i) {
-        sums.set(i, b(i, c));
-        others.set(i, b(i, c));
-      }
-      const std::int64_t half = n / 2;
-      const MatrixView<const W> column = std::as_const(x).view().block(0, c, n, 1);
-      for (const auto& [first, count] : {std::pair{std::int64_t{0}, half}, {half, n - half}}) {
-        const MatrixView<const TypeParam> part = std::as_const(a).view().block(0, first, n, count);
-        const MatrixView<const TypeParam> back =
-            std::as_const(turned).view().block(0, first, n, count);
-        subtract_dd(part, column.block(first, 0, count, 1), sums);
-        subtract_transposed_dd(back, column, first, others);
-      }
-      for (std::int64_t i = 0; i < n; ++i) {
-        r(i, c) = sums.rounded(i);
-        of_turned(i, c) = others.rounded(i);
+        r(i, static_cast<std::int64_t>(c)) = sums[c].rounded(i);
+        of_turned(i, static_cast<std::int64_t>(c)) = others[c].rounded(i);
       }
     }
     for (const Matrix<W>& found : {r, of_turned})

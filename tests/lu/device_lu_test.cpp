@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, DeviceLu, ::testing::ValuesIn(test::available
                          [](const auto& info) { return info.param; });
 
 template <class T>
-Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+Matrix<T> uniform_in_square(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   return test::make_matrix<T>(rows, cols, [=](auto i, auto j) {
     const auto k = static_cast<std::uint64_t>(2 * (i * 8192 + j));
     const auto re = static_cast<RealOf<T>>(2 * random_uniform(seed, k) - 1);
@@ -53,7 +53,7 @@ std::vector<T> with_padding(const Matrix<T>& a, std::int64_t ld) {
 }
 
 template <class T>
-double size_of(const T& x) {
+double sum_of_parts(const T& x) {
   return static_cast<double>(std::abs(real_part(x))) +
          static_cast<double>(std::abs(imaginary_part(x)));
 }
@@ -65,7 +65,7 @@ std::vector<std::int64_t> eliminate_by_textbook(Matrix<T>& a) {
   for (std::int64_t j = 0; j < a.cols; ++j) {
     std::int64_t pivot = j;
     for (std::int64_t i = j + 1; i < a.rows; ++i)
-      if (size_of(a(i, j)) > size_of(a(pivot, j))) pivot = i;
+      if (sum_of_parts(a(i, j)) > sum_of_parts(a(pivot, j))) pivot = i;
     pivots.push_back(pivot);
     for (std::int64_t c = 0; c < a.cols; ++c) std::swap(a(j, c), a(pivot, c));
     for (std::int64_t i = j + 1; i < a.rows; ++i) {
@@ -84,15 +84,15 @@ double share_of_residual(const Matrix<T>& a, DeviceLuSystem system, const Matrix
   for (std::int64_t c = 0; c < b.cols; ++c) {
     for (std::int64_t i = 0; i < b.rows; ++i) {
       WideOf<T> rest = static_cast<WideOf<T>>(b(i, c));
-      double terms = size_of(b(i, c));
+      double terms = sum_of_parts(b(i, c));
       for (std::int64_t j = 0; j < a.cols; ++j) {
         const T element = system == DeviceLuSystem::plain        ? a(i, j)
                           : system == DeviceLuSystem::transposed ? a(j, i)
                                                                  : conjugate<T>(a(j, i));
         rest -= static_cast<WideOf<T>>(element) * static_cast<WideOf<T>>(x(j, c));
-        terms += size_of(element) * size_of(x(j, c));
+        terms += sum_of_parts(element) * sum_of_parts(x(j, c));
       }
-      worst = std::max(worst, size_of(rest) / terms);
+      worst = std::max(worst, sum_of_parts(rest) / terms);
     }
   }
   return worst;
@@ -101,7 +101,7 @@ double share_of_residual(const Matrix<T>& a, DeviceLuSystem system, const Matrix
 TEST_P(DeviceLu, HasPivotsAndFactorsOfEliminationAndTouchesNothingElse) {
   test::DeviceMemory memory(GetParam(), std::int64_t{64} << 20);
   const auto check = [&]<class T>(T, std::int64_t n, std::int64_t padding) {
-    const Matrix<T> given = random_matrix<T>(n, n, 5);
+    const Matrix<T> given = uniform_in_square<T>(n, n, 5);
     const std::int64_t ld = std::max<std::int64_t>(n + padding, 1);
     const MatrixView<T> a = memory.put(with_padding(given, ld), n, n, ld);
     const MatrixView<std::int64_t> pivots =
@@ -119,13 +119,13 @@ TEST_P(DeviceLu, HasPivotsAndFactorsOfEliminationAndTouchesNothingElse) {
     for (std::int64_t j = 0; j < n; ++j) {
       ASSERT_EQ(found[at(j)], expected_pivots[at(j)]) << n << ": " << j;
       for (std::int64_t i = 0; i < n; ++i) {
-        ASSERT_NEAR(size_of(factors[at(i + j * ld)] - expected(i, j)), 0,
+        ASSERT_NEAR(sum_of_parts(factors[at(i + j * ld)] - expected(i, j)), 0,
                     kRounding * static_cast<double>(n) * 400)
             << n << ": " << i << ", " << j;
-        largest = std::max(largest, size_of(given(i, j)));
-        if (i <= j) largest = std::max(largest, size_of(factors[at(i + j * ld)]));
+        largest = std::max(largest, sum_of_parts(given(i, j)));
+        if (i <= j) largest = std::max(largest, sum_of_parts(factors[at(i + j * ld)]));
       }
-      smallest = std::min(smallest, size_of(factors[at(j + j * ld)]));
+      smallest = std::min(smallest, sum_of_parts(factors[at(j + j * ld)]));
       for (std::int64_t i = n; i < ld; ++i) ASSERT_EQ(factors[at(i + j * ld)], T{-7});
     }
     if (n == 0) return;
@@ -145,8 +145,8 @@ TEST_P(DeviceLu, HasPivotsAndFactorsOfEliminationAndTouchesNothingElse) {
 TEST_P(DeviceLu, SolvesAllThreeSystems) {
   test::DeviceMemory memory(GetParam(), std::int64_t{64} << 20);
   const auto check = [&]<class T>(T, std::int64_t n, std::int64_t m) {
-    const Matrix<T> given = random_matrix<T>(n, n, 7);
-    const Matrix<T> b = random_matrix<T>(n, m, 8);
+    const Matrix<T> given = uniform_in_square<T>(n, n, 7);
+    const Matrix<T> b = uniform_in_square<T>(n, m, 8);
     const MatrixView<T> a = memory.put(with_padding(given, n + 1), n, n, n + 1);
     const MatrixView<std::int64_t> pivots = memory.put(std::vector<std::int64_t>(at(n)), n, 1, n);
     ASSERT_TRUE(lu_in_place(a, pivots, options()).ok);
@@ -187,7 +187,7 @@ TEST_P(DeviceLu, WhatEliminationMeetsIsAValue) {
   EXPECT_EQ(info.zero_pivot, 41);
   EXPECT_EQ(info.not_finite, -1);
   EXPECT_EQ(info.smallest_pivot, 0);
-  Matrix<double> infinite = random_matrix<double>(n, n, 3);
+  Matrix<double> infinite = uniform_in_square<double>(n, n, 3);
   infinite(12, 7) = std::numeric_limits<double>::quiet_NaN();
   info = lu_in_place(memory.put(with_padding(infinite, n), n, n, n), pivots, options());
   EXPECT_FALSE(info.ok);
@@ -207,7 +207,7 @@ TEST_P(DeviceLu, AutoIsTheDeviceOfTheMatrix) {
 TEST_P(DeviceLu, ThreadsMayCallAtOnce) {
   test::DeviceMemory memory(GetParam());
   const std::int64_t n = 80;
-  const Matrix<double> given = random_matrix<double>(n, n, 2);
+  const Matrix<double> given = uniform_in_square<double>(n, n, 2);
   std::vector<MatrixView<double>> matrices;
   std::vector<MatrixView<std::int64_t>> pivots;
   for (int i = 0; i < 4; ++i) {
@@ -238,7 +238,7 @@ void expect_refused(ErrorKind kind, const std::string& piece, const std::functio
 TEST_P(DeviceLu, MisuseIsRefusedBeforeAnythingIsWritten) {
   test::DeviceMemory memory(GetParam());
   const std::int64_t n = 40;
-  const std::vector<double> values = with_padding(random_matrix<double>(n, n, 1), n + 2);
+  const std::vector<double> values = with_padding(uniform_in_square<double>(n, n, 1), n + 2);
   const MatrixView<double> a = memory.put(values, n, n, n + 2);
   const MatrixView<std::int64_t> pivots = memory.put(std::vector<std::int64_t>(at(n)), n, 1, n);
   const MatrixView<double> b = memory.put(std::vector<double>(at(n)), n, 1, n);

@@ -77,26 +77,29 @@ void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const Wide
 }
 
 template <class T>
-void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSums<WideOf<T>>& sums) {
-  for_strips(a.rows, a.rows * a.cols, [&](std::int64_t first, std::int64_t rows) {
+void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
+                 std::span<LongSums<WideOf<T>>> sums) {
+  for_strips(a.rows, a.rows * a.cols * x.cols, [&](std::int64_t first, std::int64_t rows) {
     SplitColumn<WideOf<T>> column;
     for (std::int64_t j = 0; j < a.cols; ++j) {
       column.split(a.column(j) + first, rows);
-      sums.subtract_multiple(column, x(j, 0), first, rows);
+      for (std::int64_t c = 0; c < x.cols; ++c)
+        sums[at(c)].subtract_multiple(column, x(j, c), first, rows);
     }
   });
 }
 
 template <class T>
 void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
-                            std::int64_t first, LongSums<WideOf<T>>& sums) {
-  SplitColumn<WideOf<T>> factors;
-  factors.split(x.data, x.rows);
-  for_strips(a.cols, a.rows * a.cols, [&](std::int64_t begin, std::int64_t cols) {
+                            std::int64_t first, std::span<LongSums<WideOf<T>>> sums) {
+  std::vector<SplitColumn<WideOf<T>>> factors(at(x.cols));
+  for (std::int64_t c = 0; c < x.cols; ++c) factors[at(c)].split(x.column(c), x.rows);
+  for_strips(a.cols, a.rows * a.cols * x.cols, [&](std::int64_t begin, std::int64_t cols) {
     SplitColumn<WideOf<T>> column;
     for (std::int64_t j = begin; j < begin + cols; ++j) {
       column.split(a.column(j), a.rows);
-      sums.subtract_dot(first + j, column, false, factors, 0, a.rows);
+      for (std::int64_t c = 0; c < x.cols; ++c)
+        sums[at(c)].subtract_dot(first + j, column, false, factors[at(c)], 0, a.rows);
     }
   });
 }
@@ -140,9 +143,9 @@ using Complex128 = std::complex<double>;
 using Complex64 = std::complex<float>;
 #define STRATA_GENERAL_RESIDUAL(T, W)                                                              \
   template void general_residual(MatrixView<const T>, bool, MatrixView<const W>, MatrixView<W>);   \
-  template void subtract_dd(MatrixView<const T>, MatrixView<const W>, LongSums<W>&);               \
+  template void subtract_dd(MatrixView<const T>, MatrixView<const W>, std::span<LongSums<W>>);     \
   template void subtract_transposed_dd(MatrixView<const T>, MatrixView<const W>, std::int64_t,     \
-                                       LongSums<W>&);                                              \
+                                       std::span<LongSums<W>>);                                    \
   template void add_magnitudes(MatrixView<const T>, MatrixView<const double>, MatrixView<double>); \
   template void add_magnitudes_transposed(MatrixView<const T>, MatrixView<const double>,           \
                                           MatrixView<double>);

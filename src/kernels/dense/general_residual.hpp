@@ -5,6 +5,8 @@
 // Contract: A is n × m, fp64 or fp32, or complex numbers of one of them; everything is summed up in
 // fp64 or wider. The same bits on any number of threads. Throws nothing but std::bad_alloc.
 
+#include <span>
+
 #include "kernels/dense/long_sums.hpp"
 #include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"
@@ -16,13 +18,15 @@ template <class T>
 void general_residual(MatrixView<const T> a, bool adjoint, MatrixView<const WideOf<T>> x,
                       MatrixView<WideOf<T>> r);
 
-/// SUMS ← SUMS − A·x in double-double, x of one column; A may have fewer columns than rows.
+/// SUMS ← SUMS − A·X in double-double, sums of each column of X, by one reading of A, which may
+/// have fewer columns than rows.
 template <class T>
-void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x, LongSums<WideOf<T>>& sums);
+void subtract_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
+                 std::span<LongSums<WideOf<T>>> sums);
 /// The same with Aᵀ (without conjugates), of sums first … first + m − 1.
 template <class T>
 void subtract_transposed_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> x,
-                            std::int64_t first, LongSums<WideOf<T>>& sums);
+                            std::int64_t first, std::span<LongSums<WideOf<T>>> sums);
 
 /// Y ← Y + |A|·X for X >= 0.
 template <class T>

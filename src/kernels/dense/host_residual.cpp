@@ -99,23 +99,28 @@ double largest_in(MatrixView<const W> a, std::int64_t j) {
 }
 
 /// The products of every kStrips-th column of blocks from s on, with what mirrors them, are taken
-/// off `sums`.
+/// off `sums`, which are those of each column of x.
 template <class T>
-void subtract_products(MatrixView<const T> a, std::int64_t s, const WideOf<T>* x,
-                       LongSums<WideOf<T>>& sums) {
+void subtract_products(MatrixView<const T> a, std::int64_t s, MatrixView<const WideOf<T>> x,
+                       std::span<LongSums<WideOf<T>>> sums) {
   using W = WideOf<T>;
-  SplitColumn<W> factors;
-  factors.split(x, a.cols);
+  std::vector<SplitColumn<W>> factors(sums.size());
+  for (std::size_t c = 0; c < sums.size(); ++c)
+    factors[c].split(x.column(static_cast<std::int64_t>(c)), a.cols);
+  SplitColumn<W> diagonal;
   SplitColumn<W> column;
   for (std::int64_t first = s * kBlock; first < a.cols; first += kStrips * kBlock) {
     for (std::int64_t j = first; j < std::min(first + kBlock, a.cols); ++j) {
-      const W diagonal = static_cast<W>(real_part(a(j, j)));
+      const W element = static_cast<W>(real_part(a(j, j)));
       const std::int64_t below = a.rows - j - 1;
-      column.split(&diagonal, 1);
-      sums.subtract_multiple(column, x[j], j, 1);
+      diagonal.split(&element, 1);
       column.split(a.column(j) + j + 1, below);
-      sums.subtract_multiple(column, x[j], j + 1, below);
-      sums.subtract_dot(j, column, true, factors, j + 1, below);
+      for (std::size_t c = 0; c < sums.size(); ++c) {
+        const W factor = x(j, static_cast<std::int64_t>(c));
+        sums[c].subtract_multiple(diagonal, factor, j, 1);
+        sums[c].subtract_multiple(column, factor, j + 1, below);
+        sums[c].subtract_dot(j, column, true, factors[c], j + 1, below);
+      }
     }
   }
 }
@@ -124,17 +129,24 @@ template <class T>
 void residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
                  MatrixView<const WideOf<T>> x, MatrixView<WideOf<T>> r) {
   using Sums = LongSums<WideOf<T>>;
+  constexpr std::int64_t kColumns = 4;  // by one reading of A, with sums of each strip's own
   const std::int64_t strips = strips_of(a.cols);
   const auto crew = crew_for(strips, a);
-  for (std::int64_t c = 0; c < x.cols; ++c) {
-    std::vector<Sums> sums(static_cast<std::size_t>(strips), Sums(a.rows));
+  for (std::int64_t first = 0; first < x.cols; first += kColumns) {
+    const std::int64_t columns = std::min(kColumns, x.cols - first);
+    std::vector<std::vector<Sums>> sums(
+        static_cast<std::size_t>(strips),
+        std::vector<Sums>(static_cast<std::size_t>(columns), Sums(a.rows)));
     crew->share(strips, [&](std::int64_t s) {
-      subtract_products(a, s, x.column(c), sums[static_cast<std::size_t>(s)]);
+      subtract_products<T>(a, s, x.block(0, first, x.rows, columns),
+                           sums[static_cast<std::size_t>(s)]);
     });
-    Sums total(a.rows);
-    for (std::int64_t i = 0; i < a.rows; ++i) total.set(i, b(i, c));
-    for (const Sums& sum : sums) total.add(sum);
-    for (std::int64_t i = 0; i < a.rows; ++i) r(i, c) = total.rounded(i);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      Sums total(a.rows);
+      for (std::int64_t i = 0; i < a.rows; ++i) total.set(i, b(i, first + c));
+      for (const std::vector<Sums>& sum : sums) total.add(sum[static_cast<std::size_t>(c)]);
+      for (std::int64_t i = 0; i < a.rows; ++i) r(i, first + c) = total.rounded(i);
+    }
   }
 }
 
