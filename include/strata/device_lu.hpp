@@ -52,7 +52,8 @@ enum class DeviceLuSystem : std::uint8_t {
 };
 
 /// B ← X, n × m, by the factors and pivots that lu_in_place() left with info.ok; an exact zero on
-/// the diagonal of U gives what a division by it gives. Throws as lu_in_place().
+/// the diagonal of U gives what a division by it gives. Throws as lu_in_place(), and Error{misuse}
+/// for right-hand sides of another height and a system that does not exist.
 void solve_in_place(MatrixView<const double> lu, MatrixView<const std::int64_t> pivots,
                     MatrixView<double> b, DeviceLuSystem system = DeviceLuSystem::plain,
                     const DeviceLuOptions& options = {});

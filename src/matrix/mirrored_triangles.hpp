@@ -19,7 +19,7 @@
 namespace strata {
 
 struct MirroredTriangles {
-  bool differ = false;  ///< in any element, be it by rounding; only if all pairs are alike
+  bool differ = false;  ///< in any element, be it by rounding
   /// The first pair that differs by more than rounding is (row, column), row > column, and its
   /// mirror; first by columns, 64 at a time. −1: there is none.
   std::int64_t row = -1;
