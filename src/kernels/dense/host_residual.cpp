@@ -5,8 +5,8 @@
 #include "kernels/dense/host_residual.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -15,6 +15,7 @@
 #include "kernels/backend/blas_host.hpp"
 #include "kernels/backend/blas_table.hpp"
 #include "kernels/dense/long_sums.hpp"
+#include "matrix/mirrored_triangles.hpp"
 
 namespace strata {
 namespace {
@@ -150,34 +151,21 @@ void residual_dd(MatrixView<const T> a, MatrixView<const WideOf<T>> b,
   }
 }
 
-constexpr std::int64_t kSide = 64;  // of blocks of which both sides stay in the cache
-
 /// Calls visit(i, j, difference) for elements above the diagonal that are not (conjugates of) those
-/// below it, of columns begin … end − 1, where `begin` is a multiple of kSide.
+/// below it, in blocks of which both sides stay in the cache; by one thread, where several have
+/// seen that there are any.
 template <class T, class Visit>
-void visit_differences(MatrixView<const T> a, std::int64_t begin, std::int64_t end,
-                       const Visit& visit) {
+void for_differences(MatrixView<const T> a, const Visit& visit) {
   using W = WideOf<T>;
-  for (std::int64_t jb = begin; jb < end; jb += kSide)
+  constexpr std::int64_t kSide = 64;
+  constexpr double kAny = std::numeric_limits<double>::infinity();  // all but NaN is near enough
+  if (!compare_triangles(a, kAny).differ) return;
+  for (std::int64_t jb = 0; jb < a.cols; jb += kSide)
     for (std::int64_t ib = 0; ib <= jb; ib += kSide)
-      for (std::int64_t j = jb; j < std::min(jb + kSide, end); ++j)
+      for (std::int64_t j = jb; j < std::min(jb + kSide, a.cols); ++j)
         for (std::int64_t i = ib; i < std::min(ib + kSide, j); ++i)
           if (a(i, j) != conjugate<T>(a(j, i)))
             visit(i, j, static_cast<W>(a(i, j)) - conjugate(static_cast<W>(a(j, i))));
-}
-
-/// All of them, by one thread; by several it is seen first whether there are any.
-template <class T, class Visit>
-void for_differences(MatrixView<const T> a, const Visit& visit) {
-  const std::int64_t strips = (a.cols + kSide - 1) / kSide;
-  std::atomic<bool> differs{false};
-  const auto crew = crew_for(strips, a);
-  crew->share(strips, [&](std::int64_t s) {
-    if (differs) return;
-    visit_differences(a, s * kSide, std::min((s + 1) * kSide, a.cols),
-                      [&](std::int64_t, std::int64_t, const WideOf<T>&) { differs = true; });
-  });
-  if (differs) visit_differences(a, 0, a.cols, visit);
 }
 
 /// R ← R − A·X of a matrix that is as wide as sums are.
