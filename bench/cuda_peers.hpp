@@ -42,6 +42,26 @@ using CusolverGetrf = int(void* a, std::int64_t* pivots, std::int64_t n, std::in
                           LuElement element, double* seconds, int* info, char* message,
                           std::int64_t message_bytes);
 
+/// One cublasXgetrfBatched of `count` matrices in place, ld·n elements apart: its seconds between
+/// two events, and the first info that is not zero. The pivots (n) of the last matrix, counted from
+/// 1, are copied to the GPU's memory that is named.
+using CublasGetrfBatched = int(void* a, std::int64_t* pivots, std::int64_t n, std::int64_t ld,
+                               std::int64_t count, LuElement element, double* seconds, int* info,
+                               char* message, std::int64_t message_bytes);
+
+/// A Hermitian positive definite matrix of order n, complex: below the diagonal as LuFill has it,
+/// on it 2·n + 2. Zeros above.
+using HermitianFill = int(void* a, std::int64_t n, std::int64_t ld, LuElement element,
+                          std::uint64_t seed, char* message, std::int64_t message_bytes);
+/// ‖A·v − L·(Lᴴ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random real v, A as HermitianFill filled it.
+using HermitianResidual = int(const void* l, std::int64_t n, std::int64_t ld, LuElement element,
+                              std::uint64_t seed, double* residual, char* message,
+                              std::int64_t message_bytes);
+/// One cusolverDnXpotrf in place: its seconds between two events, and its info.
+using CusolverHermitianPotrf = int(void* a, std::int64_t n, std::int64_t ld, LuElement element,
+                                   double* seconds, int* info, char* message,
+                                   std::int64_t message_bytes);
+
 /// Memory that is free on the GPU that was used last (at first: 0).
 using BenchFreeBytes = int(std::int64_t* bytes, char* message, std::int64_t message_bytes);
 

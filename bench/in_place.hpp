@@ -25,10 +25,12 @@ struct Matrices {
 
   [[nodiscard]] std::int64_t bytes_each() const { return ld * n * bytes_of(precision); }
   [[nodiscard]] std::int64_t bytes() const { return count * bytes_each(); }
-  /// Multiplications and additions of all factorizations: n³/3 each, with the lower terms.
+  /// Multiplications and additions of all factorizations: n³/3 each, with the lower terms; of
+  /// complex numbers four times as many.
   [[nodiscard]] double flops() const {
     const auto order = static_cast<double>(n);
-    return static_cast<double>(count) * (order * order * order / 3 + order * order / 2 + order / 6);
+    return (is_complex(precision) ? 4 : 1) * static_cast<double>(count) *
+           (order * order * order / 3 + order * order / 2 + order / 6);
   }
 };
 
@@ -39,7 +41,8 @@ class InPlace {
   InPlace& operator=(const InPlace&) = delete;
   virtual ~InPlace() = default;
 
-  /// Lower triangles as test_matrix.hpp has them, of seed + b for matrix b; zeros above.
+  /// Lower triangles as test_matrix.hpp has them, of complex numbers as HermitianFill
+  /// (cuda_peers.hpp) has them, of seed + b for matrix b; zeros above.
   virtual void fill(const Matrices& a, const TestMatrix& matrix) = 0;
   /// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random v and the last of the factored matrices,
   /// evaluated as compensated_sum.hpp has it.

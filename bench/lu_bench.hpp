@@ -25,6 +25,7 @@ struct LuBench {
   std::string peer;                        ///< "" or "openblas"; in core "cusolver"
   int peer_threads = 0;                    ///< 0: all cores
   bool in_core = false;                    ///< the matrix lies on the device: lu_in_core.hpp
+  std::int64_t batch = 0;                  ///< in core: matrices at a time; 0: one by getrf
   std::optional<StripeOptions> stripes{};  ///< in storage: by stripes, not by panels
 };
 

@@ -2,13 +2,16 @@
 
 #include "bench/lu_in_core.hpp"
 
+#include <algorithm>
 #include <array>
+#include <memory>
 
 #include "base/check.hpp"
 #include "bench/cuda_peers.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/peers_plugin.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "kernels/dense/getrf_batched.hpp"
 #include "run/device_set.hpp"
 #include "scalar/dispatch.hpp"
 
@@ -20,10 +23,12 @@ struct Plugin : PeersPlugin {
     bind(fill, "strata_lu_fill");
     bind(residual, "strata_lu_residual");
     bind(getrf, "strata_cusolver_getrf");
+    bind(getrf_batched, "strata_cublas_getrf_batched");
   }
   LuFill* fill = nullptr;
   LuResidual* residual = nullptr;
   CusolverGetrf* getrf = nullptr;
+  CublasGetrfBatched* getrf_batched = nullptr;
 };
 
 LuElement element_of_peer(Element element) {
@@ -43,61 +48,130 @@ double flops_of(std::int64_t n, Element element) {
   return (is_complex ? 4 : 1) * 2.0 / 3.0 * order * order * order;
 }
 
-LuInCoreRow bench_order(const LuBench& bench, const RunOptions& options, std::int64_t n,
-                        Plugin& plugin) {
-  const Element element = bench.precision;
-  const LuElement code = element_of_peer(element);
-  DeviceSet devices(options);
-  Device& device = devices.device(0);
-  const Buffer a = device.allocate(n * n * bytes_of(element));
-  const Buffer pivots = device.allocate(n * bytes_of(Element::int64));
-  const Buffer status = device.allocate_host(sizeof(PanelStatus));
-  const auto queue = device.make_queue(QueuePriority::normal);
-  const KernelFunction kernel =
-      devices.backend().kernels().find(getrf.name, {element, Element::int64, Element::fp64});
-  require(kernel != nullptr, ErrorKind::device, "bench", "there is no getrf in {}",
-          to_string(element));
-  auto* places = reinterpret_cast<std::int64_t*>(pivots.data());
-  const auto fill = [&] {
-    Plugin::call(plugin.fill, "filling", static_cast<void*>(a.data()), n, n, code, bench.seed);
-  };
-  const auto residual = [&](std::int64_t base) {
+/// Matrices in the memory of a device, one after another, and what factors them.
+class InCoreMatrices {
+ public:
+  InCoreMatrices(const LuBench& bench, const RunOptions& options, std::int64_t n, Plugin& plugin)
+      : bench_(bench),
+        plugin_(plugin),
+        n_(n),
+        count_(std::max<std::int64_t>(bench.batch, 1)),
+        element_(bench.precision),
+        devices_(options) {
+    Device& device = devices_.device(0);
+    a_ = device.allocate(count_ * bytes_each());
+    pivots_ = device.allocate(count_ * n * bytes_of(Element::int64));
+    status_ = device.allocate_host(count_ * static_cast<std::int64_t>(sizeof(PanelStatus)));
+    entries_ = device.allocate_host(count_ * static_cast<std::int64_t>(sizeof(LuBatchEntry)));
+    auto* entry = reinterpret_cast<LuBatchEntry*>(entries_.data());
+    for (std::int64_t m = 0; m < count_; ++m)
+      std::construct_at(entry + m, LuBatchEntry{matrix(m), n, n, places(m)});
+    queue_ = device.make_queue(QueuePriority::normal);
+    const Operation& operation = bench.batch > 0 ? getrf_batched : getrf;
+    kernel_ = devices_.backend().kernels().find(operation.name,
+                                                {element_, Element::int64, Element::fp64});
+    require(kernel_ != nullptr, ErrorKind::device, "bench", "there is no {} in {}", operation.name,
+            to_string(element_));
+  }
+
+  [[nodiscard]] double flops() const {
+    return static_cast<double>(count_) * flops_of(n_, element_);
+  }
+  void fill() {
+    for (std::int64_t m = 0; m < count_; ++m)
+      Plugin::call(plugin_.fill, "filling", matrix(m), n_, n_, code(), seed(m));
+  }
+  /// That of the last matrix; pivots are counted from `base`.
+  [[nodiscard]] double residual(std::int64_t base) {
     double found = 0;
-    Plugin::call(plugin.residual, "residual", static_cast<const void*>(a.data()),
-                 static_cast<const std::int64_t*>(places), n, n, base, code, bench.seed, &found);
+    const std::int64_t m = count_ - 1;
+    Plugin::call(plugin_.residual, "residual", static_cast<const void*>(matrix(m)),
+                 static_cast<const std::int64_t*>(places(m)), n_, n_, base, code(), seed(m),
+                 &found);
     return found;
-  };
-  LuInCoreRow row;
-  row.n = n;
-  row.flops = flops_of(n, element);
-  for (int r = 0; r <= bench.repeats; ++r) {
-    fill();
-    const std::array<BlockView, 3> views{BlockView{a.data(), n, n, n, 0, 0, element},
-                                         BlockView{places, 1, n, 1, 0, 0, Element::int64},
-                                         BlockView{status.data(), 4, 1, 4, 0, 0, Element::fp64}};
-    const Event begin = queue->record();
-    kernel(*queue, {views, getrf.operands}, {});
-    const Event end = queue->record();
-    queue->synchronize();
-    if (r == 0)
-      row.residual = residual(0);
-    else
-      row.all_seconds.push_back(end.seconds() - begin.seconds());
-    if (bench.peer.empty()) continue;
-    fill();
+  }
+  /// The seconds.
+  double factor() {
+    const Event begin = queue_->record();
+    auto* status = reinterpret_cast<PanelStatus*>(status_.data());
+    if (bench_.batch > 0) {
+      kernel_(*queue_,
+              {batch_views(reinterpret_cast<const LuBatchEntry*>(entries_.data()), status, count_),
+               getrf_batched.operands},
+              {});
+    } else {
+      const std::array<BlockView, 3> views{
+          BlockView{matrix(0), n_, n_, n_, 0, 0, element_},
+          BlockView{places(0), 1, n_, 1, 0, 0, Element::int64},
+          BlockView{status, kPanelStatusRows, 1, kPanelStatusRows, 0, 0, Element::fp64}};
+      kernel_(*queue_, {views, getrf.operands}, {});
+    }
+    const Event end = queue_->record();
+    queue_->synchronize();
+    return end.seconds() - begin.seconds();
+  }
+  double factor_by_peer() {
     double seconds = 0;
     int info = 0;
-    Plugin::call(plugin.getrf, "cuSOLVER", static_cast<void*>(a.data()), places, n, n, code,
-                 &seconds, &info);
-    require(info == 0, ErrorKind::numerical, "bench", "cuSOLVER failed with info {}", info);
-    if (r == 0)
-      row.peer.residual = residual(1);
+    if (bench_.batch > 0)
+      Plugin::call(plugin_.getrf_batched, "cuBLAS", matrix(0), places(count_ - 1), n_, n_, count_,
+                   code(), &seconds, &info);
     else
-      row.peer.all_seconds.push_back(seconds);
+      Plugin::call(plugin_.getrf, "cuSOLVER", matrix(0), places(0), n_, n_, code(), &seconds,
+                   &info);
+    require(info == 0, ErrorKind::numerical, "bench", "the peer failed with info {}", info);
+    return seconds;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t bytes_each() const { return n_ * n_ * bytes_of(element_); }
+  [[nodiscard]] void* matrix(std::int64_t m) { return a_.data() + m * bytes_each(); }
+  [[nodiscard]] std::int64_t* places(std::int64_t m) {
+    return reinterpret_cast<std::int64_t*>(pivots_.data()) + m * n_;
+  }
+  [[nodiscard]] LuElement code() const { return element_of_peer(element_); }
+  [[nodiscard]] std::uint64_t seed(std::int64_t m) const {
+    return bench_.seed + static_cast<std::uint64_t>(m);
+  }
+
+  const LuBench& bench_;
+  Plugin& plugin_;
+  std::int64_t n_;
+  std::int64_t count_;
+  Element element_;
+  DeviceSet devices_;
+  Buffer a_;
+  Buffer pivots_;
+  Buffer status_;
+  Buffer entries_;
+  std::unique_ptr<Queue> queue_;
+  KernelFunction kernel_ = nullptr;
+};
+
+LuInCoreRow bench_order(const LuBench& bench, const RunOptions& options, std::int64_t n,
+                        Plugin& plugin) {
+  InCoreMatrices matrices(bench, options, n, plugin);
+  LuInCoreRow row;
+  row.n = n;
+  row.flops = matrices.flops();
+  for (int r = 0; r <= bench.repeats; ++r) {
+    matrices.fill();
+    const double seconds = matrices.factor();
+    if (r == 0)
+      row.residual = matrices.residual(0);
+    else
+      row.all_seconds.push_back(seconds);
+    if (bench.peer.empty()) continue;
+    matrices.fill();
+    const double by_peer = matrices.factor_by_peer();
+    if (r == 0)
+      row.peer.residual = matrices.residual(1);
+    else
+      row.peer.all_seconds.push_back(by_peer);
   }
   row.seconds = median(row.all_seconds);
   if (bench.peer.empty()) return row;
-  row.peer.name = "cusolver Xgetrf";
+  row.peer.name = bench.batch > 0 ? "cublas getrfBatched" : "cusolver Xgetrf";
   row.peer.what = "in place, device memory, one GPU";
   row.peer.seconds = median(row.peer.all_seconds);
   return row;

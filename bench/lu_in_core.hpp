@@ -1,6 +1,6 @@
 #pragma once
 // bench lu --in-core: getrf alone, on a matrix that lies in the memory of a GPU already, beside
-// cuSOLVER's of the same memory.
+// cuSOLVER's of the same memory; or getrf_batched of many matrices beside cuBLAS's.
 //
 // Contract: the matrix is filled before every run, which is not timed; ours and the peer's runs
 // alternate, each timed between two events. Figures are medians over `repeats` runs after one to
@@ -18,7 +18,7 @@ struct LuInCoreRow {
   double flops = 0;
   double seconds = 0;
   std::vector<double> all_seconds;
-  double residual = 0;  ///< ‖P·A·v − L·U·v‖∞ / (‖A‖∞·‖v‖∞)
+  double residual = 0;  ///< ‖P·A·v − L·U·v‖∞ / (‖A‖∞·‖v‖∞), of the last matrix
   PeerResult peer;
 };
 

@@ -13,93 +13,23 @@
 #include <string>
 #include <vector>
 
-#include "base/random.hpp"
-#include "bench/compensated_sum.hpp"
 #include "bench/cuda_peers.hpp"
+#include "bench/peer_numbers_cuda.hpp"
 #include "bench/plugin_cuda.hpp"
 
 namespace {
 
-using strata::random_uniform;
-using strata::bench::allocate;
-using strata::bench::check;
-using strata::bench::CompensatedSum;
-using strata::bench::DeviceMemory;
-using strata::bench::guarded;
-using strata::bench::LuElement;
-using strata::bench::use_device_of;
+using namespace strata::bench;
 
 void check(cusolverStatus_t status, const char* what) {
   if (status != CUSOLVER_STATUS_SUCCESS)
     throw std::runtime_error(std::string(what) + ": status " + std::to_string(status));
 }
-
-/// Numbers by their parts; of real ones the second is zero.
-struct Parts {
-  double re = 0;
-  double im = 0;
-};
-template <class T>
-struct Number;
-template <>
-struct Number<double> {
-  static constexpr bool kComplex = false;
-  static constexpr cudaDataType kType = CUDA_R_64F;
-  __device__ static Parts parts(double x) { return {x, 0}; }
-  __device__ static double make(double re, double) { return re; }
-};
-template <>
-struct Number<float> {
-  static constexpr bool kComplex = false;
-  static constexpr cudaDataType kType = CUDA_R_32F;
-  __device__ static Parts parts(float x) { return {x, 0}; }
-  __device__ static float make(double re, double) { return static_cast<float>(re); }
-};
-template <>
-struct Number<cuDoubleComplex> {
-  static constexpr bool kComplex = true;
-  static constexpr cudaDataType kType = CUDA_C_64F;
-  __device__ static Parts parts(cuDoubleComplex x) { return {x.x, x.y}; }
-  __device__ static cuDoubleComplex make(double re, double im) { return {re, im}; }
-};
-template <>
-struct Number<cuComplex> {
-  static constexpr bool kComplex = true;
-  static constexpr cudaDataType kType = CUDA_C_32F;
-  __device__ static Parts parts(cuComplex x) { return {x.x, x.y}; }
-  __device__ static cuComplex make(double re, double im) {
-    return {static_cast<float>(re), static_cast<float>(im)};
-  }
-};
-
-template <class F>
-void dispatch(LuElement element, F&& f) {
-  switch (element) {
-    case LuElement::fp64: return f(double{});
-    case LuElement::fp32: return f(float{});
-    case LuElement::complex128: return f(cuDoubleComplex{});
-    case LuElement::complex64: return f(cuComplex{});
-  }
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw std::runtime_error(std::string(what) + ": status " + std::to_string(status));
 }
-
-template <class T>
-__device__ T element_at(std::uint64_t seed, std::int64_t n, std::int64_t i, std::int64_t j) {
-  const auto k = static_cast<std::uint64_t>(i + j * n);
-  if constexpr (Number<T>::kComplex)
-    return Number<T>::make(2 * random_uniform(seed, 2 * k) - 1,
-                           2 * random_uniform(seed, 2 * k + 1) - 1);
-  else
-    return Number<T>::make(2 * random_uniform(seed, k) - 1, 0);
-}
-__host__ __device__ double vector_at(std::uint64_t seed, std::int64_t i) {
-  return random_uniform(seed + 1, static_cast<std::uint64_t>(i)) - 0.5;
-}
-
-constexpr int kThreads = 256;
-
-unsigned blocks(std::int64_t items) {
-  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
-}
+using strata::bench::check;
 
 template <class T>
 __global__ void fill(T* a, std::int64_t n, std::int64_t ld, std::uint64_t seed) {
@@ -108,12 +38,6 @@ __global__ void fill(T* a, std::int64_t n, std::int64_t ld, std::uint64_t seed) 
   for (std::int64_t j = blockIdx.y; j < n; j += gridDim.y)
     a[i + j * ld] = element_at<T>(seed, n, i, j);
 }
-
-/// A complex sum.
-struct Sum {
-  CompensatedSum re;
-  CompensatedSum im;
-};
 
 /// out = U·v or L·v, a thread a row; L has a unit diagonal. v has two parts.
 template <class T>
@@ -160,16 +84,6 @@ __global__ void compare(std::int64_t n, std::uint64_t seed, const Sum* y, const 
   }
   errors[i] = sqrt(sum.re.value() * sum.re.value() + sum.im.value() * sum.im.value());
   norms[i] = norm;
-}
-
-double largest(const double* device, std::int64_t n) {
-  std::vector<double> values(static_cast<std::size_t>(n));
-  check(cudaMemcpy(values.data(), device, values.size() * sizeof(double), cudaMemcpyDeviceToHost),
-        "cudaMemcpy");
-  double most = 0;
-  for (const double value : values)
-    if (!(value <= most)) most = value;
-  return most;
 }
 
 template <class T>
@@ -261,6 +175,64 @@ double time_getrf(T* a, std::int64_t* pivots, std::int64_t n, std::int64_t ld, i
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+cublasStatus_t getrf_batched(cublasHandle_t h, int n, double** a, int ld, int* p, int* i, int c) {
+  return cublasDgetrfBatched(h, n, a, ld, p, i, c);
+}
+cublasStatus_t getrf_batched(cublasHandle_t h, int n, float** a, int ld, int* p, int* i, int c) {
+  return cublasSgetrfBatched(h, n, a, ld, p, i, c);
+}
+cublasStatus_t getrf_batched(cublasHandle_t h, int n, cuDoubleComplex** a, int ld, int* p, int* i,
+                             int c) {
+  return cublasZgetrfBatched(h, n, a, ld, p, i, c);
+}
+cublasStatus_t getrf_batched(cublasHandle_t h, int n, cuComplex** a, int ld, int* p, int* i,
+                             int c) {
+  return cublasCgetrfBatched(h, n, a, ld, p, i, c);
+}
+
+/// The pivots of the last matrix go to `pivots`.
+template <class T>
+double time_getrf_batched(T* a, std::int64_t* pivots, std::int64_t n, std::int64_t ld,
+                          std::int64_t count, int& info) {
+  static cublasHandle_t blas = [] {
+    cublasHandle_t handle = nullptr;
+    check(cublasCreate(&handle), "cublasCreate");
+    return handle;
+  }();
+  Kept& k = kept();
+  const auto matrices = static_cast<std::size_t>(count);
+  std::vector<T*> places(matrices);
+  for (std::size_t m = 0; m < matrices; ++m) places[m] = a + static_cast<std::int64_t>(m) * ld * n;
+  const DeviceMemory list = allocate(matrices * sizeof(T*));
+  const DeviceMemory exchanged = allocate(matrices * static_cast<std::size_t>(n) * sizeof(int));
+  const DeviceMemory infos = allocate(matrices * sizeof(int));
+  check(cudaMemcpy(list.get(), places.data(), matrices * sizeof(T*), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  check(cudaEventRecord(k.begin), "cudaEventRecord");
+  check(getrf_batched(blas, static_cast<int>(n), static_cast<T**>(list.get()), static_cast<int>(ld),
+                      static_cast<int*>(exchanged.get()), static_cast<int*>(infos.get()),
+                      static_cast<int>(count)),
+        "cublasXgetrfBatched");
+  check(cudaEventRecord(k.end), "cudaEventRecord");
+  check(cudaEventSynchronize(k.end), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, k.begin, k.end), "cudaEventElapsedTime");
+  std::vector<int> found(matrices);
+  check(cudaMemcpy(found.data(), infos.get(), matrices * sizeof(int), cudaMemcpyDeviceToHost),
+        "cudaMemcpy");
+  info = 0;
+  for (const int one : found) info = info != 0 ? info : one;
+  std::vector<int> last(static_cast<std::size_t>(n));
+  check(cudaMemcpy(last.data(), static_cast<int*>(exchanged.get()) + (count - 1) * n,
+                   last.size() * sizeof(int), cudaMemcpyDeviceToHost),
+        "cudaMemcpy");
+  const std::vector<std::int64_t> wide(last.begin(), last.end());
+  check(cudaMemcpy(pivots, wide.data(), wide.size() * sizeof(std::int64_t), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
 }  // namespace
 
 extern "C" int strata_lu_fill(void* a, std::int64_t n, std::int64_t ld, LuElement element,
@@ -298,7 +270,21 @@ extern "C" int strata_cusolver_getrf(void* a, std::int64_t* pivots, std::int64_t
   });
 }
 
+extern "C" int strata_cublas_getrf_batched(void* a, std::int64_t* pivots, std::int64_t n,
+                                           std::int64_t ld, std::int64_t count, LuElement element,
+                                           double* seconds, int* info, char* message,
+                                           std::int64_t message_bytes) {
+  return guarded(message, message_bytes, [&] {
+    use_device_of(a);
+    dispatch(element, [&]<class T>(T) {
+      *seconds = time_getrf_batched(static_cast<T*>(a), pivots, n, ld, count, *info);
+    });
+  });
+}
+
 // The interface and its declaration stay the same.
 static_assert(std::is_same_v<decltype(strata_lu_fill), strata::bench::LuFill>);
 static_assert(std::is_same_v<decltype(strata_lu_residual), strata::bench::LuResidual>);
 static_assert(std::is_same_v<decltype(strata_cusolver_getrf), strata::bench::CusolverGetrf>);
+static_assert(
+    std::is_same_v<decltype(strata_cublas_getrf_batched), strata::bench::CublasGetrfBatched>);

@@ -145,9 +145,13 @@ int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& 
     }
     results.push_back(std::move(object));
   }
-  const Json object = {{"benchmark", "lu in core"}, {"precision", to_string(bench.precision)},
-                       {"repeats", bench.repeats},  {"device", result.device},
-                       {"model", result.model},     {"results", results}};
+  Json object = {{"benchmark", bench.batch > 0 ? "getrf_batched" : "lu in core"},
+                 {"precision", to_string(bench.precision)},
+                 {"repeats", bench.repeats},
+                 {"device", result.device},
+                 {"model", result.model},
+                 {"results", results}};
+  if (bench.batch > 0) object["matrices"] = bench.batch;
   ReportData data;
   data.title = "LU in core";
   data.subtitle = fmt::format("{}, {}", result.device, result.model);
@@ -163,7 +167,8 @@ int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& 
                  peer ? fmt::format("{:.3f}", row.peer.seconds / row.seconds) : "", row.residual,
                  peer ? fmt::format("{:.1e}", *row.peer.residual) : "");
     }
-    if (bench.peer == "cusolver") fmt::print("peer: cusolver Xgetrf\n");
+    if (!result.rows.empty() && !bench.peer.empty())
+      fmt::print("peer: {}\n", result.rows[0].peer.name);
   });
 }
 

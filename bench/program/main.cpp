@@ -153,7 +153,10 @@ bench::InCoreBench in_core_bench(const BenchArguments& arguments, const bench::C
 
 int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   bench::CholeskyBench bench = arguments.bench;
-  bench.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
+  for (const Element element : {Element::fp32, Element::complex128, Element::complex64})
+    if (arguments.precision == to_string(element)) bench.precision = element;
+  require(!is_complex(bench.precision) || arguments.in_core, ErrorKind::misuse, "cli",
+          "--precision {} is for --in-core", arguments.precision);
   bench.seed = common.seed;
   CholeskyOptions options = common.cholesky_options();
   check_outputs(common, {}, {common.rates});
@@ -226,7 +229,8 @@ void add_cholesky(Command& verb, CommonOptions& common, Run& run) {
   bench::CholeskyBench& bench = arguments->bench;
   bench.sizes = {8192};
   common.add_to(algorithm);
-  add_bench_options(algorithm, bench, arguments->precision, arguments->repeats);
+  add_bench_options(algorithm, bench, arguments->precision, arguments->repeats,
+                    {"fp64", "fp32", "complex128", "complex64"});
   algorithm.add_option("--peer", bench.peer, "openblas, cusolver, or magma where it is installed")
       .check(one_of({"openblas", "cusolver", "magma"}));
   algorithm.add_flag("--calibrate", bench.calibrate,
@@ -251,6 +255,10 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
       .check(one_of({"openblas", "cusolver"}));
   algorithm.add_flag("--in-core", bench->in_core,
                      "the factorization alone, of a matrix that lies in the memory of a GPU");
+  algorithm
+      .add_option("--batch", bench->batch,
+                  "in core: so many matrices by getrf_batched, beside cuBLAS's")
+      .check(in_range(2, 1'000'000));
   auto storage = std::make_shared<std::vector<std::string>>();
   algorithm.add_list("--storage", *storage,
                      "L and U in files in these directories, of a matrix that is made as it is "
@@ -263,6 +271,8 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
     run = [&common, bench, storage, stripes] {
       bench->seed = common.seed;
       bench->stripes = stripes->options();
+      require(bench->batch == 0 || bench->in_core, ErrorKind::misuse, "cli",
+              "--batch is for --in-core");
       require(!bench->stripes || !storage->empty(), ErrorKind::misuse, "cli",
               "--order {} is for --storage", stripes->order);
       if (!storage->empty()) return run_lu_storage(*bench, *storage, common);

@@ -5,9 +5,9 @@
 // that fit on the device and matrices that do not. On the planned path, and with a tile of the
 // caller's, the factor is bit-identical whatever the budget, the policy and the number of devices.
 // By itself a call takes the fastest tile, and may factor in core what a single GPU holds
-// (CholeskyOptions). Arrays are in fp64 or fp32, or in complex128 or complex64, for which there are
-// CPU devices alone: A is then Hermitian, and Lᵀ below is the conjugate transpose. A complex matrix
-// whose diagonal has an imaginary part is refused: Error{input} names the element.
+// (CholeskyOptions). Arrays are in fp64 or fp32, or in complex128 or complex64: A is Hermitian
+// then, and Lᵀ below the conjugate transpose. A complex matrix whose diagonal has an imaginary part
+// is refused: Error{input} names the element.
 
 #include <cstdint>
 #include <limits>

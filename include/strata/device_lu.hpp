@@ -8,7 +8,9 @@
 
 #include <complex>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "strata/matrix_view.hpp"
 
@@ -43,6 +45,24 @@ DeviceLuInfo lu_in_place(MatrixView<std::complex<double>> a, MatrixView<std::int
                          const DeviceLuOptions& options = {});
 DeviceLuInfo lu_in_place(MatrixView<std::complex<float>> a, MatrixView<std::int64_t> pivots,
                          const DeviceLuOptions& options = {});
+
+/// As lu_in_place() of many matrices, whose orders may differ; they are on one device and do not
+/// overlap, pivots neither. Made for many small ones: on a GPU matrices of up to 256 rows are
+/// factored beside each other, larger ones one after another. The result has one entry a matrix,
+/// and what one meets changes nothing in the others. Throws as lu_in_place(), and Error{misuse}
+/// unless there are as many vectors of pivots as matrices.
+[[nodiscard]] std::vector<DeviceLuInfo> lu_batched(std::span<const MatrixView<double>> matrices,
+                                                   std::span<const MatrixView<std::int64_t>> pivots,
+                                                   const DeviceLuOptions& options = {});
+[[nodiscard]] std::vector<DeviceLuInfo> lu_batched(std::span<const MatrixView<float>> matrices,
+                                                   std::span<const MatrixView<std::int64_t>> pivots,
+                                                   const DeviceLuOptions& options = {});
+[[nodiscard]] std::vector<DeviceLuInfo> lu_batched(
+    std::span<const MatrixView<std::complex<double>>> matrices,
+    std::span<const MatrixView<std::int64_t>> pivots, const DeviceLuOptions& options = {});
+[[nodiscard]] std::vector<DeviceLuInfo> lu_batched(
+    std::span<const MatrixView<std::complex<float>>> matrices,
+    std::span<const MatrixView<std::int64_t>> pivots, const DeviceLuOptions& options = {});
 
 /// Which system is solved with the factors of A.
 enum class DeviceLuSystem : std::uint8_t {

@@ -54,14 +54,6 @@ void require_real_diagonal(MatrixView<const T> a) {
   }
 }
 
-/// On a machine with GPUs `auto` is the CPU for complex numbers: GPUs have no kernels for them.
-template <class T>
-RunOptions options_for(RunOptions options) {
-  if (is_complex_v<T> && (options.devices.empty() || options.devices == "auto"))
-    options.devices = "host";
-  return options;
-}
-
 /// Tiles of 2^(−exponent)·A in T.
 template <class T, class A>
 BlockSource source_of_lower(MatrixView<const A> a, int exponent) {
@@ -136,8 +128,7 @@ CholeskyFactor factor_lower(MatrixView<const A> a, const CholeskyOptions& asked,
   problem.precision = element_of<T>;
   const bool durable = asked.run.storage.used() && until == StoredUntil::removed;
   CholeskyOptions options = asked;
-  options.run = options_for<T>(
-      durable ? asked.run : within_host_memory(asked.run, problem.n, problem.precision));
+  options.run = durable ? asked.run : within_host_memory(asked.run, problem.n, problem.precision);
   const StoredMatrix matrix{durable ? hash_of_lower<T>(a) : 0,
                             exponent_out_of_range(largest_diagonal(a), element_of<T>)};
   auto state = std::make_unique<CholeskyFactor::State>(

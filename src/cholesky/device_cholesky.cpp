@@ -86,19 +86,18 @@ std::vector<FactorInfo> factor_all(std::span<const MatrixView<T>> matrices,
 
 }  // namespace
 
-FactorInfo cholesky_in_place(MatrixView<double> a, const DeviceCholeskyOptions& options) {
-  return factor_one(a, options);
-}
-FactorInfo cholesky_in_place(MatrixView<float> a, const DeviceCholeskyOptions& options) {
-  return factor_one(a, options);
-}
-std::vector<FactorInfo> cholesky_batched(std::span<const MatrixView<double>> matrices,
-                                         const DeviceCholeskyOptions& options) {
-  return factor_all(matrices, options);
-}
-std::vector<FactorInfo> cholesky_batched(std::span<const MatrixView<float>> matrices,
-                                         const DeviceCholeskyOptions& options) {
-  return factor_all(matrices, options);
-}
+#define STRATA_DEVICE_CHOLESKY(T)                                                       \
+  FactorInfo cholesky_in_place(MatrixView<T> a, const DeviceCholeskyOptions& options) { \
+    return factor_one(a, options);                                                      \
+  }                                                                                     \
+  std::vector<FactorInfo> cholesky_batched(std::span<const MatrixView<T>> matrices,     \
+                                           const DeviceCholeskyOptions& options) {      \
+    return factor_all(matrices, options);                                               \
+  }
+STRATA_DEVICE_CHOLESKY(double)
+STRATA_DEVICE_CHOLESKY(float)
+STRATA_DEVICE_CHOLESKY(std::complex<double>)
+STRATA_DEVICE_CHOLESKY(std::complex<float>)
+#undef STRATA_DEVICE_CHOLESKY
 
 }  // namespace strata

@@ -30,9 +30,6 @@ CholeskyFactor open_cholesky(const RunOptions& options) {
   require(found.problem.tile > 0, ErrorKind::storage, "cholesky", "{}: there is no factor in it",
           options.storage.directories[0]);
   RunOptions opened = options;
-  // GPUs have no kernels for complex numbers.
-  const bool automatic = options.devices.empty() || options.devices == "auto";
-  if (is_complex(found.problem.precision) && automatic) opened.devices = "host";
   opened.storage.resume = opened.storage.to_read = true;
   auto state = std::make_unique<CholeskyFactor::State>(
       CholeskyFactor::State{.tiles = TileFactor(found.problem, {.run = opened}, found.matrix),

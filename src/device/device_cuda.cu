@@ -136,43 +136,6 @@ void CudaEventPool::give_back(cudaEvent_t event) noexcept {
   }
 }
 
-CudaStream::CudaStream(QueuePriority priority) {
-  int least = 0;
-  int greatest = 0;
-  require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
-  require_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
-                                            priority == QueuePriority::high ? greatest : least),
-               "cudaStreamCreate");
-}
-
-CudaStream::~CudaStream() {
-  (void)cudaStreamSynchronize(stream_);
-  if (blas_ != nullptr) (void)cublasDestroy(blas_);
-  if (workspace_ != nullptr) (void)cudaFree(workspace_);
-  (void)cudaStreamDestroy(stream_);
-}
-
-cublasHandle_t CudaStream::blas() {
-  if (blas_ != nullptr) return blas_;
-  if (workspace_ == nullptr) {
-    require_cuda(cudaMalloc(&workspace_, static_cast<std::size_t>(kBlasWorkspaceBytes)),
-                 "allocating the workspace of cuBLAS");
-  }
-  cublasHandle_t handle = nullptr;
-  require_blas(cublasCreate(&handle), "cublasCreate");
-  // In this order: setting the stream would put the default workspace back.
-  cublasStatus_t status = cublasSetStream(handle, stream_);
-  if (status == CUBLAS_STATUS_SUCCESS) {
-    status = cublasSetWorkspace(handle, workspace_, static_cast<std::size_t>(kBlasWorkspaceBytes));
-  }
-  if (status != CUBLAS_STATUS_SUCCESS) {
-    (void)cublasDestroy(handle);
-    require_blas(status, "giving cuBLAS its stream and workspace");
-  }
-  blas_ = handle;
-  return blas_;
-}
-
 CudaQueue::CudaQueue(int gpu, QueuePriority priority, CudaEventPool& events)
     : gpu_(gpu), events_(events) {
   make_current();
@@ -183,6 +146,7 @@ CudaQueue::~CudaQueue() {
   (void)cudaSetDevice(gpu_);
   main_.reset();  // waits for the functions in it, which refer to this queue
   urgent_.reset();
+  beside_.reset();
   if (order_ != nullptr) (void)cudaEventDestroy(order_);
   if (scratch_ != nullptr) (void)cudaFree(scratch_);
   (void)cudaGetLastError();
@@ -213,6 +177,11 @@ void* CudaQueue::scratch(std::int64_t bytes) {
 CudaStream& CudaQueue::urgent() {
   if (!urgent_) urgent_ = std::make_unique<CudaStream>(QueuePriority::high);
   return *urgent_;
+}
+
+CudaStream& CudaQueue::beside() {
+  if (!beside_) beside_ = std::make_unique<CudaStream>(QueuePriority::high);
+  return *beside_;
 }
 
 void CudaQueue::order(const CudaStream& from, const CudaStream& to) {
@@ -298,6 +267,7 @@ void CudaQueue::synchronize() {
     make_current();
     // A kernel that failed halfway has not joined what it forked off.
     if (urgent_) require_cuda(cudaStreamSynchronize(urgent_->get()), "cudaStreamSynchronize");
+    if (beside_) require_cuda(cudaStreamSynchronize(beside_->get()), "cudaStreamSynchronize");
     require_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
     calls_.clear();
   } catch (const Error&) {

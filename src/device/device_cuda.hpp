@@ -36,9 +36,12 @@ namespace strata {
 
 /// What NVIDIA advises for cuBLAS on Hopper (cuBLAS manual, cublasSetWorkspace).
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
+/// What products make of their operands, at a time.
+inline constexpr std::int64_t kOperandBytes = std::int64_t{32} << 20;
 /// The least that a queue takes for the bookkeeping of its kernels, once one asks for it.
 inline constexpr std::int64_t kScratchBytes = std::int64_t{1} << 20;
-/// Left free beside the budget: workspaces of up to eight streams and the code of cuBLAS.
+/// Left free beside the budget: workspaces of up to eight streams, operands of some of them, and
+/// the code of cuBLAS.
 inline constexpr std::int64_t kReserveBytes = std::int64_t{512} << 20;
 
 /// Throws Error{device} with CUDA's own words unless `status` is success; `call` says what was
@@ -81,11 +84,15 @@ class CudaStream {
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
   /// Its pointers to scalars are host pointers.
   [[nodiscard]] cublasHandle_t blas();
+  /// kOperandBytes of device memory, made when first asked for; used in the order of the stream.
+  /// Not part of the budget.
+  [[nodiscard]] void* operands();
 
  private:
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;
+  void* operands_ = nullptr;
 };
 
 class CudaQueue final : public Queue {
@@ -114,6 +121,8 @@ class CudaQueue final : public Queue {
   /// A stream of the highest priority, for work that a kernel of the table forks off and joins
   /// before it returns. Throws Error{device}.
   [[nodiscard]] CudaStream& urgent();
+  /// Another one, beside which both go on.
+  [[nodiscard]] CudaStream& beside();
   /// What is put into `to` from now on starts after what is in `from` now; both belong to this
   /// queue.
   void order(const CudaStream& from, const CudaStream& to);
@@ -151,6 +160,7 @@ class CudaQueue final : public Queue {
   CudaEventPool& events_;
   std::unique_ptr<CudaStream> main_;
   std::unique_ptr<CudaStream> urgent_;
+  std::unique_ptr<CudaStream> beside_;
   void* scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
   cudaEvent_t order_ = nullptr;

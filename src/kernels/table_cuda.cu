@@ -14,6 +14,8 @@
 #include "kernels/dense/copy_rows.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "kernels/dense/getrf_batched.hpp"
+#include "kernels/dense/hermitian_kernels_cuda.hpp"
 #include "kernels/dense/laset.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
@@ -60,9 +62,21 @@ void add(KernelTable& table) {
 template <class T>
 void add_lu(KernelTable& table) {
   table.set(getrf, kGetrfElements<T>, attempt<getrf_cuda<T>>);
+  table.set(getrf_batched, kGetrfElements<T>, attempt<getrf_batched_cuda<T>>);
   table.set(lu_update, kLuUpdateElements<T>, attempt<lu_update_cuda<T>>);
   table.set(lu_back, Elements(2, element_of<T>), attempt<lu_back_cuda<T>>);
   table.set(copy_rows, Elements(2, element_of<T>), attempt<copy_rows_cuda<T>>);
+}
+
+template <class T>
+void add_hermitian(KernelTable& table) {
+  constexpr Element element = element_of<T>;
+  table.set(potrf, {element, Element::fp64}, attempt<hermitian::potrf_cuda<T>>);
+  table.set(potrf_batched, kBatchElements<T>, attempt<hermitian::potrf_batched_cuda<T>>);
+  table.set(trmm, Elements(2, element), attempt<hermitian::trmm_cuda<T>>);
+  table.set(trsm, Elements(2, element), attempt<hermitian::trsm_cuda<T>>);
+  table.set(syrk, Elements(2, element), attempt<hermitian::syrk_cuda<T>>);
+  table.set(gemm, Elements(3, element), attempt<hermitian::gemm_cuda<T>>);
 }
 
 void add_mixed(KernelTable& table) {
@@ -95,6 +109,8 @@ class CudaBackend final : public Backend {
     add_lu<float>(kernels_);
     add_lu<std::complex<double>>(kernels_);
     add_lu<std::complex<float>>(kernels_);
+    add_hermitian<std::complex<double>>(kernels_);
+    add_hermitian<std::complex<float>>(kernels_);
     add_mixed(kernels_);
     add_kernels(kernels_, {.gram = attempt<gram_cuda>,
                            .apply_gram = attempt<apply_gram_cuda>,

@@ -10,6 +10,7 @@
 #include "kernels/dense/copy_rows.hpp"
 #include "kernels/dense/gemm.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "kernels/dense/getrf_batched.hpp"
 #include "kernels/dense/laset.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
@@ -39,11 +40,13 @@ template <class T>
 void add_dense(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, potrf_host<T>);
+  table.set(potrf_batched, kBatchElements<T>, potrf_batched_host<T>);
   table.set(trmm, Elements(2, element), trmm_host<T>);
   table.set(trsm, Elements(2, element), trsm_host<T>);
   table.set(syrk, Elements(2, element), syrk_host<T>);
   table.set(gemm, Elements(3, element), gemm_host<T>);
   table.set(getrf, kGetrfElements<T>, getrf_host<T>);
+  table.set(getrf_batched, kGetrfElements<T>, getrf_batched_host<T>);
   table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
   table.set(lu_back, Elements(2, element), lu_back_host<T>);
   table.set(copy_rows, Elements(2, element), copy_rows_host<T>);
@@ -56,7 +59,6 @@ template <class T>
 void add(KernelTable& table) {
   constexpr Element element = element_of<T>;
   add_dense<T>(table);
-  table.set(potrf_batched, kBatchElements<T>, potrf_batched_host<T>);
   table.set(covariance, Elements(3, element), covariance_host<T>);
   table.set(laset, Elements(1, element), laset_host<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_host<T>);

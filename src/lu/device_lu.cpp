@@ -13,6 +13,7 @@
 
 #include "base/check.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "kernels/dense/getrf_batched.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
 #include "run/device_site.hpp"
@@ -38,12 +39,21 @@ std::vector<PlacedMatrix> checked(MatrixView<T> a, MatrixView<const std::int64_t
   return {placed(a, kInPlace), placed(pivots, kInPlace)};
 }
 
+DeviceLuInfo info_of(const PanelStatus& status) {
+  DeviceLuInfo info;
+  info.zero_pivot = static_cast<std::int64_t>(status.zero_pivot);
+  info.not_finite = static_cast<std::int64_t>(status.not_finite);
+  info.largest = status.largest;
+  info.smallest_pivot = status.smallest_pivot;
+  info.ok = info.zero_pivot < 0 && info.not_finite < 0;
+  return info;
+}
+
 template <class T>
 DeviceLuInfo factor(MatrixView<T> a, MatrixView<std::int64_t> pivots,
                     const DeviceLuOptions& options) {
   DeviceSite& site = choose_site(options.device, checked(a, pivots), kInPlace);
-  DeviceLuInfo info;
-  if (a.rows == 0) return info;
+  if (a.rows == 0) return {};
   const KernelFunction kernel = kernel_of(*site.backend, getrf, kGetrfElements<T>, kInPlace);
   const std::lock_guard lock(site.mutex);
   auto* status = site.shared_array<PanelStatus>(site.statuses, 1);
@@ -52,12 +62,40 @@ DeviceLuInfo factor(MatrixView<T> a, MatrixView<std::int64_t> pivots,
       BlockView{status, kPanelStatusRows, 1, kPanelStatusRows, 0, 0}};
   kernel(*site.queue, {views, getrf.operands}, {});
   site.queue->synchronize();
-  info.zero_pivot = static_cast<std::int64_t>(status->zero_pivot);
-  info.not_finite = static_cast<std::int64_t>(status->not_finite);
-  info.largest = status->largest;
-  info.smallest_pivot = status->smallest_pivot;
-  info.ok = info.zero_pivot < 0 && info.not_finite < 0;
-  return info;
+  return info_of(*status);
+}
+
+template <class T>
+std::vector<DeviceLuInfo> factor_all(std::span<const MatrixView<T>> matrices,
+                                     std::span<const MatrixView<std::int64_t>> pivots,
+                                     const DeviceLuOptions& options) {
+  require(matrices.size() == pivots.size(), ErrorKind::misuse, kInPlace,
+          "{} vectors of pivots for {} matrices", pivots.size(), matrices.size());
+  std::vector<PlacedMatrix> places;
+  for (std::size_t m = 0; m < matrices.size(); ++m) {
+    const std::vector<PlacedMatrix> both =
+        checked(matrices[m], MatrixView<const std::int64_t>(pivots[m]));
+    places.insert(places.end(), both.begin(), both.end());
+  }
+  DeviceSite& site = choose_site(options.device, places, kInPlace);
+  if (matrices.empty()) return {};
+  const KernelFunction kernel =
+      kernel_of(*site.backend, getrf_batched, kGetrfElements<T>, kInPlace);
+  const std::lock_guard lock(site.mutex);
+  const auto count = std::ssize(matrices);
+  auto* entries = site.shared_array<LuBatchEntry>(site.entries, count);
+  auto* statuses = site.shared_array<PanelStatus>(site.statuses, count);
+  std::transform(matrices.begin(), matrices.end(), pivots.begin(), entries,
+                 [](MatrixView<T> a, MatrixView<std::int64_t> p) {
+                   return LuBatchEntry{a.data, a.rows, std::max<std::int64_t>(a.ld, 1), p.data};
+                 });
+  kernel(*site.queue, {batch_views(entries, statuses, count), getrf_batched.operands}, {});
+  site.queue->synchronize();
+  std::vector<DeviceLuInfo> infos;
+  for (std::int64_t m = 0; m < count; ++m)
+    infos.push_back(matrices[static_cast<std::size_t>(m)].rows == 0 ? DeviceLuInfo{}
+                                                                    : info_of(statuses[m]));
+  return infos;
 }
 
 std::uint32_t variant_of(DeviceLuSystem system) {
@@ -101,6 +139,11 @@ void solve(MatrixView<const T> lu, MatrixView<const std::int64_t> pivots, Matrix
   DeviceLuInfo lu_in_place(MatrixView<T> a, MatrixView<std::int64_t> pivots,                    \
                            const DeviceLuOptions& options) {                                    \
     return factor<T>(a, pivots, options);                                                       \
+  }                                                                                             \
+  std::vector<DeviceLuInfo> lu_batched(std::span<const MatrixView<T>> matrices,                 \
+                                       std::span<const MatrixView<std::int64_t>> pivots,        \
+                                       const DeviceLuOptions& options) {                        \
+    return factor_all<T>(matrices, pivots, options);                                            \
   }                                                                                             \
   void solve_in_place(MatrixView<const T> lu, MatrixView<const std::int64_t> pivots,            \
                       MatrixView<T> b, DeviceLuSystem system, const DeviceLuOptions& options) { \

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <limits>
 #include <thread>
 
+#include "base/index.hpp"
+#include "scalar/complex.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/device_memory.hpp"
@@ -84,6 +87,76 @@ TEST_P(DeviceCholesky, ABadPivotIsAValue) {
     EXPECT_EQ(info.bad_pivot, -2);
     EXPECT_TRUE(std::isnan(info.log_determinant));
   }
+}
+
+/// i to the power k.
+template <class T>
+T turned(std::int64_t k) {
+  constexpr T kTurns[] = {T(1, 0), T(0, 1), T(-1, 0), T(0, -1)};
+  return kTurns[(k % 4 + 4) % 4];
+}
+/// min(i, j)·i^(i − j), Hermitian, with numbers that are not to be read above the diagonal, in the
+/// padding and as imaginary parts on the diagonal; its factor is i^(i − j).
+template <class T>
+std::vector<T> hermitian_values(std::int64_t n, std::int64_t ld) {
+  std::vector<T> values(at(n * ld), T(-7, 3));
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = j; i < n; ++i)
+      values[at(i + j * ld)] =
+          static_cast<RealOf<T>>(j + 1) * turned<T>(i - j) + (i == j ? T(0, 5) : T{});
+  return values;
+}
+template <class T>
+std::vector<T> hermitian_factor(std::int64_t n, std::int64_t ld) {
+  std::vector<T> values(at(n * ld), T(-7, 3));
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = j; i < n; ++i) values[at(i + j * ld)] = turned<T>(i - j);
+  return values;
+}
+
+TEST_P(DeviceCholesky, FactorsHermitianMatricesInPlaceAndTouchesNothingElse) {
+  test::DeviceMemory memory(GetParam(), std::int64_t{128} << 20);
+  const auto check = [&]<class T>(T, std::int64_t n, std::int64_t ld) {
+    const MatrixView<T> a = memory.put(hermitian_values<T>(n, ld), n, n, ld);
+    const FactorInfo info = cholesky_in_place(a, options());
+    EXPECT_TRUE(info.ok);
+    EXPECT_EQ(info.log_determinant, 0);
+    EXPECT_EQ(memory.get(a), hermitian_factor<T>(n, ld)) << n << " " << ld;
+  };
+  for (const std::int64_t n : {1, 2, 3, 31, 63, 64, 65, 130, 300, 700}) {
+    for (const std::int64_t padding : {0, 1}) {
+      check(std::complex<double>{}, n, n + padding);
+      check(std::complex<float>{}, n, n + padding);
+    }
+  }
+}
+
+TEST_P(DeviceCholesky, FactorsBatchesOfHermitianMatricesAndTellsOfEachWhatItMeets) {
+  const auto check = [&]<class T>(T) {
+    test::DeviceMemory memory(GetParam(), std::int64_t{64} << 20);
+    std::vector<MatrixView<T>> batch;
+    const std::vector<std::int64_t> orders{0, 1, 2, 17, 40, 63, 64, 65, 129, 40, 200};
+    for (std::size_t m = 0; m < orders.size(); ++m) {
+      const std::int64_t n = orders[m];
+      const std::int64_t ld = n + 1;
+      std::vector<T> values = hermitian_values<T>(n, ld);
+      if (m == 4) values[at(7 + 7 * ld)] -= T(3, 0);
+      if (m == 8) values[at(100 + 100 * ld)] = std::numeric_limits<RealOf<T>>::quiet_NaN();
+      batch.push_back(memory.put(values, n, n, ld));
+    }
+    const std::vector<FactorInfo> infos =
+        cholesky_batched(std::span<const MatrixView<T>>(batch), options());
+    ASSERT_EQ(infos.size(), orders.size());
+    for (std::size_t m = 0; m < orders.size(); ++m) {
+      EXPECT_EQ(infos[m].first_bad_pivot, m == 4 ? 7 : m == 8 ? 100 : -1) << m;
+      if (m == 4) EXPECT_EQ(infos[m].bad_pivot, -2);
+      if (m == 4 || m == 8) continue;
+      EXPECT_EQ(infos[m].log_determinant, 0);
+      EXPECT_EQ(memory.get(batch[m]), hermitian_factor<T>(orders[m], orders[m] + 1)) << m;
+    }
+  };
+  check(std::complex<double>{});
+  check(std::complex<float>{});
 }
 
 TEST_P(DeviceCholesky, AutoIsTheDeviceOfTheMatrix) {

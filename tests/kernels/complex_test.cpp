@@ -30,7 +30,7 @@ void subtract(Long& sum, const Long& a, const Long& b, long double& size) {
 
 std::vector<KernelParameter> complex_backends() {
   std::vector<KernelParameter> parameters;
-  for (const Backend* backend : {&host_backend(), &reference_backend()})
+  for (const Backend* backend : all_of_them())
     for (const Element element : {Element::complex128, Element::complex64})
       parameters.push_back({backend, element});
   return parameters;

@@ -1,10 +1,12 @@
-// LU in the memory of a device, on every backend: pivots and factors against elimination column by
-// column, solves against products of what was given, and each misuse.
+// LU in the memory of a device, of one matrix and of many, on every backend: pivots and factors
+// against elimination column by column, solves against products of what was given, and each misuse.
 
 #include "strata/device_lu.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -174,6 +176,139 @@ TEST_P(DeviceLu, SolvesAllThreeSystems) {
   }
 }
 
+/// Matrices and pivots in device memory for one call.
+template <class T>
+struct LuBatch {
+  std::vector<Matrix<T>> given;
+  std::vector<MatrixView<T>> matrices;
+  std::vector<MatrixView<std::int64_t>> pivots;
+
+  void add(test::DeviceMemory& memory, Matrix<T> a, std::int64_t padding) {
+    const std::int64_t n = a.rows;
+    const std::int64_t ld = std::max<std::int64_t>(n + padding, 1);
+    matrices.push_back(memory.put(with_padding(a, ld), n, n, ld));
+    pivots.push_back(memory.put(std::vector<std::int64_t>(at(std::max<std::int64_t>(n, 1)), -1), n,
+                                1, std::max<std::int64_t>(n, 1)));
+    given.push_back(std::move(a));
+  }
+};
+
+constexpr std::int64_t kBatchOrders[] = {0,   1,   2,   3,   7,   8,   9,   15, 16,
+                                         17,  24,  31,  32,  33,  47,  63,  64, 65,
+                                         100, 127, 128, 129, 200, 255, 256, 257};
+
+TEST_P(DeviceLu, BatchesHaveThePivotsAndFactorsOfElimination) {
+  const auto check = [&]<class T>(T) {
+    test::DeviceMemory memory(GetParam(), std::int64_t{128} << 20);
+    LuBatch<T> batch;
+    for (const std::int64_t n : kBatchOrders)
+      for (std::uint64_t seed = 30; seed < 33; ++seed)
+        batch.add(memory, uniform_in_square<T>(n, n, seed), static_cast<std::int64_t>(seed % 3));
+    const std::vector<DeviceLuInfo> infos =
+        lu_batched(std::span<const MatrixView<T>>(batch.matrices), batch.pivots, options());
+    ASSERT_EQ(infos.size(), batch.given.size());
+    constexpr double kRounding = std::numeric_limits<RealOf<T>>::epsilon();
+    for (std::size_t m = 0; m < infos.size(); ++m) {
+      const MatrixView<T> a = batch.matrices[m];
+      const std::int64_t n = a.rows;
+      EXPECT_TRUE(infos[m].ok) << n;
+      Matrix<T> expected = batch.given[m];
+      const std::vector<std::int64_t> expected_pivots = eliminate_by_textbook(expected);
+      const std::vector<T> factors = memory.get(a);
+      const std::vector<std::int64_t> found = memory.get(batch.pivots[m]);
+      for (std::int64_t j = 0; j < n; ++j) {
+        ASSERT_EQ(found[at(j)], expected_pivots[at(j)]) << n << ": " << j;
+        for (std::int64_t i = 0; i < n; ++i)
+          ASSERT_NEAR(sum_of_parts(factors[at(i + j * a.ld)] - expected(i, j)), 0,
+                      kRounding * static_cast<double>(n) * 400)
+              << n << ": " << i << ", " << j;
+        for (std::int64_t i = n; i < a.ld; ++i) ASSERT_EQ(factors[at(i + j * a.ld)], T{-7});
+      }
+    }
+  };
+  check(double{});
+  check(float{});
+  check(std::complex<double>{});
+  check(std::complex<float>{});
+}
+
+// All candidates of a column of Hadamard's matrices are alike, and all numbers of elimination
+// exact.
+TEST_P(DeviceLu, BatchesTakeTheFirstOfElementsThatAreAlike) {
+  const auto check = [&]<class T>(T) {
+    test::DeviceMemory memory(GetParam());
+    LuBatch<T> batch;
+    for (const std::int64_t n : {2, 4, 8, 16, 32, 64, 128, 256})
+      batch.add(memory,
+                test::make_matrix<T>(
+                    n, n,
+                    [](auto i, auto j) {
+                      return std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1.0 : -1.0;
+                    }),
+                0);
+    const std::vector<DeviceLuInfo> infos =
+        lu_batched(std::span<const MatrixView<T>>(batch.matrices), batch.pivots, options());
+    for (std::size_t m = 0; m < infos.size(); ++m) {
+      Matrix<T> expected = batch.given[m];
+      EXPECT_EQ(memory.get(batch.pivots[m]), eliminate_by_textbook(expected)) << expected.rows;
+      EXPECT_EQ(memory.get(batch.matrices[m]), expected.data) << expected.rows;
+      EXPECT_TRUE(infos[m].ok);
+      EXPECT_EQ(infos[m].largest, static_cast<double>(expected.rows));
+    }
+  };
+  check(double{});
+  check(float{});
+  check(std::complex<double>{});
+  check(std::complex<float>{});
+}
+
+TEST_P(DeviceLu, BatchesTellOfEachMatrixWhatACallOfItsOwnTells) {
+  const auto check = [&]<class T>(T) {
+    test::DeviceMemory memory(GetParam(), std::int64_t{64} << 20);
+    LuBatch<T> batch;
+    for (const std::int64_t n : {1, 5, 16, 20, 32, 40, 64, 90, 128, 150, 256}) {
+      const Matrix<T> sound = uniform_in_square<T>(n, n, 40);
+      const std::int64_t bad = n / 3;
+      batch.add(memory, sound, 0);
+      Matrix<T> singular = sound;  // a column of zeros
+      std::fill_n(singular.view().column(bad), n, T{0});
+      batch.add(memory, singular, 1);
+      Matrix<T> infinite = sound;
+      infinite(n - 1, bad) = std::numeric_limits<RealOf<T>>::infinity();
+      batch.add(memory, infinite, 0);
+      Matrix<T> nan = sound;
+      nan(bad, bad) = std::numeric_limits<RealOf<T>>::quiet_NaN();
+      batch.add(memory, nan, 2);
+      batch.add(memory, test::make_matrix<T>(n, n, [](auto, auto) { return 0.0; }), 0);
+      batch.add(memory, sound, 0);
+    }
+    const std::vector<DeviceLuInfo> infos =
+        lu_batched(std::span<const MatrixView<T>>(batch.matrices), batch.pivots, options());
+    for (std::size_t m = 0; m < infos.size(); ++m) {
+      const std::int64_t n = batch.given[m].rows;
+      const MatrixView<T> alone = memory.put(with_padding(batch.given[m], n), n, n, n);
+      const MatrixView<std::int64_t> pivots = memory.put(std::vector<std::int64_t>(at(n)), n, 1, n);
+      const DeviceLuInfo info = lu_in_place(alone, pivots, options());
+      const std::string which = std::to_string(n) + ", matrix " + std::to_string(m % 6);
+      EXPECT_EQ(infos[m].ok, info.ok) << which;
+      EXPECT_EQ(infos[m].zero_pivot, info.zero_pivot) << which;
+      EXPECT_EQ(infos[m].not_finite, info.not_finite) << which;
+      constexpr double kRounding = std::numeric_limits<RealOf<T>>::epsilon();
+      if (info.not_finite < 0) {
+        EXPECT_NEAR(infos[m].largest, info.largest, 100 * kRounding * info.largest) << which;
+        EXPECT_EQ(memory.get(batch.pivots[m]), memory.get(pivots)) << which;
+      }
+      if (m % 6 == 5) {
+        EXPECT_EQ(memory.get(batch.matrices[m]), memory.get(batch.matrices[m - 5])) << which;
+      }
+    }
+  };
+  check(double{});
+  check(float{});
+  check(std::complex<double>{});
+  check(std::complex<float>{});
+}
+
 TEST_P(DeviceLu, WhatEliminationMeetsIsAValue) {
   test::DeviceMemory memory(GetParam());
   const std::int64_t n = 100;
@@ -265,6 +400,16 @@ TEST_P(DeviceLu, MisuseIsRefusedBeforeAnythingIsWritten) {
   });
   expect_refused(ErrorKind::misuse, "'nonsense'",
                  [&] { (void)lu_in_place(a, pivots, {.device = "nonsense"}); });
+  const std::vector<MatrixView<double>> two{a, a};
+  const std::vector<MatrixView<std::int64_t>> one{pivots};
+  expect_refused(ErrorKind::misuse, "1 vectors of pivots for 2 matrices", [&] {
+    (void)lu_batched(std::span<const MatrixView<double>>(two), one, options());
+  });
+  const std::vector<MatrixView<double>> oblong{a, {a.data, n, n - 1, n + 2}};
+  expect_refused(ErrorKind::misuse, "40 by 39", [&] {
+    (void)lu_batched(std::span<const MatrixView<double>>(oblong),
+                     std::vector<MatrixView<std::int64_t>>{pivots, pivots}, options());
+  });
   EXPECT_EQ(memory.get(a), values);
 }
 

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "device/device_cuda.hpp"
+#include "kernels/backend/gemm_complex_cuda.hpp"
 #include "kernels/backend/gemm_large_cuda.hpp"
 #include "strata/matrix_view.hpp"
 
@@ -49,6 +50,8 @@ void gemm_minus(CudaStream& stream, cublasOperation_t op_a, cublasOperation_t op
   } else if constexpr (std::is_same_v<T, float>) {
     call(cublasSgemm_64, "cublasSgemm", &minus_one, a.data, b.data, &one, c.data);
   } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    if (op_a == CUBLAS_OP_N && op_b == CUBLAS_OP_N && gemm_minus_by_parts(stream, k, a, b, c))
+      return;
     call(cublasZgemm_64, "cublasZgemm", of_blas(&minus_one), of_blas(a.data), of_blas(b.data),
          of_blas(&one), of_blas(c.data));
   } else {

@@ -2,9 +2,8 @@
 // gemm: C ← C − op(A)·op(B), op(X) being X or its conjugate transpose Xᴴ, of real numbers Xᵀ.
 //
 // Contract: operands C (m × n), A (m × k, or k × m if it enters transposed), B (k × n, or n × k).
-// The variant says which enter transposed. T is double or float, or std::complex of one of them,
-// which a GPU has not yet; or the operands are in elements of few bits (mixed_products.hpp), with C
-// in fp64 or fp32.
+// The variant says which enter transposed. T is double or float, or std::complex of one of them, or
+// the operands are in elements of few bits (mixed_products.hpp), with C in fp64 or fp32.
 
 #include "kernels/backend/kernel_table.hpp"
 

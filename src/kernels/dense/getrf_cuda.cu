@@ -1,186 +1,262 @@
 // getrf on the GPU, for a panel of any width: all of a matrix, too.
 //
-// Method: right-looking with look-ahead. kPanelColumns columns are factored in one launch
-// (lu_panel_cuda.cu), on the urgent stream, while the main one applies the panel before to the
-// rest; the columns that come next first. Wider steps are factored by halves, so that products far
-// from the diagonal have a long inner extent. The status is found by two readings of the panel,
-// before and afterwards.
+// Method: right-looking with look-ahead, on three streams. The columns of a step are factored on
+// the urgent one, while the main one takes the products of the step before off the rest; the
+// columns that come next first. Exchanges and solves go ahead of the products on the third, a
+// stripe of columns at a time. In a step columns are halved until one launch factors them
+// (lu_panel_cuda.cu). Rows are exchanged in the columns on the left of all steps at the end. The
+// status is found by two readings of the panel, before and afterwards.
 
 #include <algorithm>
-#include <climits>
+#include <array>
 #include <complex>
-#include <limits>
+#include <vector>
 
 #include "kernels/backend/blas_cuda.hpp"
 #include "kernels/backend/operand.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/lu_columns_cuda.hpp"
-#include "kernels/dense/lu_numbers_cuda.hpp"
+#include "kernels/dense/lu_moves_cuda.hpp"
+#include "kernels/dense/lu_panel_cuda.hpp"
+#include "kernels/dense/lu_status_cuda.hpp"
 
 namespace strata {
 namespace {
 
-using lu_cuda::kPanelColumns;
 using lu_cuda::RowMoves;
 
-/// PanelStatus while threads add to it. Sizes as bits, which order them as numbers.
-struct Findings {
-  unsigned long long largest;
-  unsigned long long smallest_pivot;
-  int zero_pivot;
-  int not_finite;
-};
-constexpr std::int64_t kFindingsBytes = 32;
-static_assert(sizeof(Findings) <= kFindingsBytes);
+using lu_cuda::Findings;
+using lu_cuda::kFindingsBytes;
 
 constexpr int kThreads = 256;
 constexpr int kRowsOfBlock = 16 * kThreads;
 
-__global__ void start_findings(Findings* findings) {
-  *findings = {0, static_cast<unsigned long long>(__double_as_longlong(INFINITY)), INT_MAX,
-               INT_MAX};
-}
+__global__ void start_findings(Findings* findings) { *findings = lu_cuda::no_findings(); }
 
-template <class T>
-__device__ bool finite(const T& x) {
-  if constexpr (is_complex_v<T>)
-    return isfinite(x.real()) && isfinite(x.imag());
-  else
-    return isfinite(x);
-}
-
-/// Rows blockIdx.x·kRowsOfBlock … of column blockIdx.y, blockIdx.y + gridDim.y … of a panel whose
-/// diagonal begins at row `first`: before elimination the largest of the elements from there on,
-/// afterwards those of U, its diagonal, and what is not finite.
+/// Rows blockIdx.x·kRowsOfBlock … of columns blockIdx.y, blockIdx.y + gridDim.y … of a panel whose
+/// diagonal begins at row `first`.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     look_at(const T* a, std::int64_t ld, std::int64_t rows, std::int64_t cols, std::int64_t first,
             bool afterwards, Findings* findings) {
-  constexpr double kMost = std::numeric_limits<RealOf<T>>::max();
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kRowsOfBlock;
   const std::int64_t end = begin + kRowsOfBlock < rows ? begin + kRowsOfBlock : rows;
-  double largest = 0;
-  for (std::int64_t j = blockIdx.y; j < cols; j += gridDim.y) {
-    bool bad = false;
-    for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
-      if (!afterwards && i < first) continue;
-      const T value = a[i + j * ld];
-      const bool counts = !afterwards || i <= first + j;
-      bad = bad || !finite(value);
-      const double size = static_cast<double>(lu_cuda::size_of(value));
-      if (counts) largest = fmax(largest, finite(value) ? fmin(size, kMost) : INFINITY);
-      if (afterwards && i == first + j) {
-        if (size == 0) atomicMin(&findings->zero_pivot, static_cast<int>(j));
-        atomicMin(&findings->smallest_pivot,
-                  static_cast<unsigned long long>(__double_as_longlong(size)));
-      }
-    }
-    if (afterwards && bad) atomicMin(&findings->not_finite, static_cast<int>(j));
-  }
-  for (int d = 16; d > 0; d /= 2) largest = fmax(largest, __shfl_xor_sync(0xffffffffU, largest, d));
-  if (threadIdx.x % 32 == 0)
-    atomicMax(&findings->largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+  lu_cuda::note_columns<kThreads>(a, ld, begin, end, first, blockIdx.y, gridDim.y, cols, afterwards,
+                                  findings);
 }
 
 __global__ void put_status(const Findings* findings, PanelStatus* status) {
-  const auto column = [](int j) { return j == INT_MAX ? -1.0 : static_cast<double>(j); };
-  *status = {column(findings->zero_pivot), column(findings->not_finite),
-             __longlong_as_double(static_cast<long long>(findings->largest)),
-             __longlong_as_double(static_cast<long long>(findings->smallest_pivot))};
+  *status = lu_cuda::status_of(*findings);
 }
 
-std::int64_t panels_of(std::int64_t cols) { return (cols + kPanelColumns - 1) / kPanelColumns; }
+/// Events of the GPU that is current, in the order in which they are asked for.
+class Events {
+ public:
+  Events() = default;
+  Events(const Events&) = delete;  // owns them
+  Events& operator=(const Events&) = delete;
+  ~Events() {
+    for (cudaEvent_t event : all_) (void)cudaEventDestroy(event);
+  }
+  [[nodiscard]] cudaEvent_t next() {
+    if (taken_ == all_.size()) {
+      all_.push_back(nullptr);
+      require_cuda(cudaEventCreateWithFlags(&all_.back(), cudaEventDisableTiming),
+                   "cudaEventCreateWithFlags");
+    }
+    return all_[taken_++];
+  }
+  /// All may be taken again: what waits for them was told to before.
+  void give_back() noexcept { taken_ = 0; }
+
+ private:
+  std::vector<cudaEvent_t> all_;
+  std::size_t taken_ = 0;
+};
 
 template <class T>
 class Elimination {
  public:
-  Elimination(CudaQueue& queue, MatrixView<T> a, std::int64_t* pivots, std::byte* scratch)
-      : queue_(queue),
-        a_(a),
-        pivots_(pivots),
-        panel_scratch_(scratch),
-        moves_(reinterpret_cast<RowMoves*>(scratch + lu_cuda::panel_scratch_bytes())) {
-    require_cuda(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming),
-                 "cudaEventCreateWithFlags");
-  }
-  Elimination(const Elimination&) = delete;  // owns an event
-  Elimination& operator=(const Elimination&) = delete;
-  ~Elimination() { (void)cudaEventDestroy(started_); }
-
-  static std::int64_t scratch_bytes(std::int64_t cols) {
-    return lu_cuda::panel_scratch_bytes() +
-           panels_of(cols) * static_cast<std::int64_t>(sizeof(RowMoves));
+  Elimination(CudaQueue& queue, MatrixView<T> a, std::int64_t* pivots)
+      : queue_(queue), a_(a), pivots_(pivots) {
+    for (std::int64_t c = 0; c < a.cols; c += step_at(c)) steps_.push_back(c);
+    steps_.push_back(a.cols);
   }
 
-  void run() {
+  [[nodiscard]] std::int64_t scratch_bytes() const {
+    std::int64_t bytes = lu_cuda::panel_scratch_bytes() + (1 + steps()) * kMovesBytes;
+    if (orders_at_end()) bytes += 2 * order_bytes() + columns_bytes();
+    return bytes;
+  }
+
+  void run(std::byte* scratch) {
+    panel_scratch_ = take(scratch, lu_cuda::panel_scratch_bytes());
     require_cuda(
         cudaMemsetAsync(panel_scratch_, 0, static_cast<std::size_t>(lu_cuda::panel_scratch_bytes()),
                         queue_.stream()),
         "cudaMemsetAsync");
-    if (a_.cols <= kPanelColumns) return factor(queue_.main(), 0, a_.cols);
-    const std::int64_t step = step_of(a_.cols);
+    if (a_.cols <= launch_columns(a_.rows)) return factor(queue_.main(), 0, a_.cols);
+    moves_in_panel_ = reinterpret_cast<RowMoves*>(take(scratch, kMovesBytes));
+    moves_ = reinterpret_cast<RowMoves*>(take(scratch, steps() * kMovesBytes));
+    started_ = further_events_.next();
     queue_.order(queue_.main(), queue_.urgent());
-    factor(queue_.urgent(), 0, std::min(step, a_.cols));
-    for (std::int64_t c0 = 0; c0 < a_.cols; c0 += step) {
-      const std::int64_t c1 = std::min(c0 + step, a_.cols);
-      const std::int64_t c2 = std::min(c1 + step, a_.cols);
-      queue_.order(queue_.urgent(), queue_.main());
-      if (c1 < c2) {
-        apply(queue_.main(), c0, c1, c1, c2);
-        queue_.order(queue_.main(), queue_.urgent());
-        factor(queue_.urgent(), c1, c2);
-        // The panel's cluster takes its multiprocessors before products are on all of them.
-        if (step == kPanelColumns)
-          require_cuda(cudaStreamWaitEvent(queue_.stream(), started_), "cudaStreamWaitEvent");
-      }
-      apply(queue_.main(), c0, c1, c2, a_.cols);
-      exchange(queue_.main(), c0, c1, 0, c0);
+    queue_.order(queue_.main(), queue_.beside());
+    factor(queue_.urgent(), 0, steps_[1]);
+    for (std::int64_t s = 0; s < steps(); ++s) {
+      queue_.order(queue_.urgent(), queue_.beside());
+      lu_cuda::make_moves(queue_.beside(), pivots_, at(s), at(s + 1) - at(s), moves_ + s);
+      queue_.order(queue_.beside(), queue_.main());
+      update(s);
+      if (!orders_at_end()) exchange(queue_.main(), at(s), at(s + 1), moves_ + s, 0, at(s));
     }
+    if (orders_at_end()) put_in_order(scratch);
   }
 
  private:
-  static std::int64_t step_of(std::int64_t cols) { return cols >= 24576 ? 512 : 256; }
+  static constexpr std::int64_t kMovesBytes = sizeof(RowMoves);
+  static_assert(kMovesBytes % 16 == 0);
+
+  /// How many columns are factored before the rest is updated with them: products are the faster
+  /// the longer they are, and panels have to be done meanwhile. Nothing goes on beside the first.
+  [[nodiscard]] std::int64_t step_at(std::int64_t column) const {
+    const std::int64_t rest = a_.cols - column;
+    if (column == 0) return kStep;
+    return rest >= 20480 ? 4 * kStep : rest >= 10240 ? 2 * kStep : kStep;
+  }
+  static constexpr std::int64_t kStep = 256;
+  /// Columns of one launch. More than these are the sooner done by several and products between
+  /// them; those of complex128 take registers that the kernel does not have.
+  static std::int64_t launch_columns(std::int64_t rows) {
+    constexpr std::int64_t kTall = 16384;  // blocks of more rows meet in global memory
+    return sizeof(T) == 16 ? 64 : rows <= kTall ? 128 : lu_cuda::kPanelColumnsMost;
+  }
+  [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(steps_.size()) - 1; }
+  [[nodiscard]] std::int64_t at(std::int64_t s) const {
+    return steps_[static_cast<std::size_t>(s)];
+  }
+  static std::byte* take(std::byte*& scratch, std::int64_t bytes) {
+    std::byte* here = scratch;
+    scratch += bytes;
+    return here;
+  }
 
   /// Columns c0 … c1 − 1, with all exchanges in them.
   void factor(CudaStream& stream, std::int64_t c0, std::int64_t c1) {
-    if (c1 - c0 <= kPanelColumns) {
+    const std::int64_t most = launch_columns(a_.rows - c0);
+    if (c1 - c0 <= most) {
       lu_cuda::factor_panel(stream, a_.block(c0, c0, a_.rows - c0, c1 - c0), pivots_ + c0, c0,
-                            panel_scratch_, count_++, started_);
-      lu_cuda::make_moves(stream, pivots_, c0, c1 - c0, moves_of(c0));
+                            panel_scratch_, count_++, marks_start_ ? started_ : nullptr);
+      marks_start_ = false;
       return;
     }
-    const std::int64_t middle = c0 + (panels_of(c1 - c0) + 1) / 2 * kPanelColumns;
+    const std::int64_t launches = (c1 - c0 + most - 1) / most;
+    const std::int64_t middle = c0 + (launches + 1) / 2 * most;
     factor(stream, c0, middle);
-    apply(stream, c0, middle, middle, c1);
+    lu_cuda::make_moves(stream, pivots_, c0, middle - c0, moves_in_panel_);
+    lu_cuda::apply_panel(stream, panel(middle), c0, moves_in_panel_, columns(middle, c1));
     factor(stream, middle, c1);
-    exchange(stream, middle, c1, c0, middle);
+    lu_cuda::make_moves(stream, pivots_, middle, c1 - middle, moves_in_panel_);
+    exchange(stream, middle, c1, moves_in_panel_, c0, middle);
   }
-  /// Columns first … last − 1 by panel columns c0 … c1 − 1.
-  void apply(CudaStream& stream, std::int64_t c0, std::int64_t c1, std::int64_t first,
-             std::int64_t last) {
+  [[nodiscard]] MatrixView<const T> panel(std::int64_t end) const {
+    return MatrixView<const T>(a_.block(0, 0, a_.rows, end));
+  }
+  [[nodiscard]] MatrixView<T> columns(std::int64_t first, std::int64_t last) const {
+    return a_.block(0, first, a_.rows, last - first);
+  }
+  void exchange(CudaStream& stream, std::int64_t c0, std::int64_t c1, const RowMoves* moves,
+                std::int64_t first, std::int64_t last) {
     if (first >= last) return;
-    lu_cuda::apply_panel(stream, MatrixView<const T>(a_.block(0, 0, a_.rows, c1)), c0, moves_of(c0),
-                         a_.block(0, first, a_.rows, last - first));
+    lu_cuda::move_rows(stream, moves, c0, c1 - c0, columns(first, last),
+                       lu_cuda::MoveDirection::forward);
   }
-  void exchange(CudaStream& stream, std::int64_t c0, std::int64_t c1, std::int64_t first,
-                std::int64_t last) {
-    if (first >= last) return;
-    for (std::int64_t c = c0; c < c1; c += kPanelColumns)
-      lu_cuda::move_rows(stream, moves_of(c), c, std::min(kPanelColumns, c1 - c),
-                         a_.block(0, first, a_.rows, last - first),
-                         lu_cuda::MoveDirection::forward);
+
+  /// Applies step s to the columns on its right: those of the next step, which are factored then,
+  /// and the rest in stripes, so that exchanges and solves of one go on beside the products of
+  /// another, of the step before, too.
+  void update(std::int64_t s) {
+    const std::int64_t c1 = at(s + 1);
+    if (c1 == a_.cols) return;
+    std::swap(updated_before_, updated_);
+    updated_.clear();
+    events_[s % 2].give_back();
+    const std::int64_t c2 = at(s + 2);
+    update_stripe(s, c1, c2);
+    queue_.order(queue_.main(), queue_.urgent());
+    marks_start_ = true;
+    factor(queue_.urgent(), c1, c2);
+    // The panel's cluster takes its multiprocessors before products are on all of them.
+    if (!goes_ahead(s))
+      require_cuda(cudaStreamWaitEvent(queue_.stream(), started_), "cudaStreamWaitEvent");
+    const std::int64_t rest = a_.cols - c2;
+    const std::int64_t width =
+        goes_ahead(s) ? std::max(kStripeLeast, rest / kStripes / kStep * kStep) : rest;
+    for (std::int64_t c = c2; c < a_.cols; c += width)
+      update_stripe(s, c, std::min(c + width, a_.cols));
   }
-  [[nodiscard]] RowMoves* moves_of(std::int64_t column) const {
-    return moves_ + column / kPanelColumns;
+  static constexpr std::int64_t kStripes = 4;
+  static constexpr std::int64_t kStripeLeast = 2048;
+  /// Panels of the narrowest steps take longer than the products beside them: nothing else should.
+  [[nodiscard]] bool goes_ahead(std::int64_t s) const { return at(s + 1) - at(s) > kStep; }
+  void update_stripe(std::int64_t s, std::int64_t first, std::int64_t last) {
+    const auto l = panel(at(s + 1));
+    const auto x = columns(first, last);
+    if (goes_ahead(s)) {
+      // Stripes of the step before are in the order of the columns, as the products of all are.
+      const auto ready = std::find_if(updated_before_.begin(), updated_before_.end(),
+                                      [&](const Stripe& stripe) { return stripe.last >= last; });
+      if (ready != updated_before_.end())
+        require_cuda(cudaStreamWaitEvent(queue_.beside().get(), ready->done),
+                     "cudaStreamWaitEvent");
+      lu_cuda::solve_by_panel(queue_.beside(), l, at(s), moves_ + s, x);
+      queue_.order(queue_.beside(), queue_.main());
+    } else {
+      lu_cuda::solve_by_panel(queue_.main(), l, at(s), moves_ + s, x);
+    }
+    lu_cuda::subtract_panel(queue_.main(), l, at(s), x);
+    updated_.push_back({last, events_[s % 2].next()});
+    require_cuda(cudaEventRecord(updated_.back().done, queue_.stream()), "cudaEventRecord");
   }
+
+  /// Whether exchanges in the columns on the left are done at the end, all at once. That reads and
+  /// writes all rows there, not only those that change places: not for tall panels.
+  [[nodiscard]] bool orders_at_end() const { return steps() > 1 && a_.rows <= 4 * a_.cols; }
+  [[nodiscard]] std::int64_t order_bytes() const { return (a_.rows * 4 + 15) / 16 * 16; }
+  [[nodiscard]] std::int64_t columns_bytes() const {
+    constexpr std::int64_t kMost = std::int64_t{32} << 20;  // so that they stay in the L2 cache
+    return std::max(kMost, a_.rows * static_cast<std::int64_t>(sizeof(T)));
+  }
+  void put_in_order(std::byte* scratch) {
+    const lu_cuda::RowOrder order{reinterpret_cast<int*>(take(scratch, order_bytes())),
+                                  reinterpret_cast<int*>(take(scratch, order_bytes())), a_.rows};
+    lu_cuda::start_order(queue_.main(), order);
+    for (std::int64_t s = steps() - 1; s > 0; --s) {
+      lu_cuda::put_before(queue_.main(), moves_ + s, at(s), at(s + 1) - at(s), order);
+      lu_cuda::reorder_rows(queue_.main(), order, at(s), columns(at(s - 1), at(s)), scratch,
+                            columns_bytes());
+    }
+  }
+
+  /// Columns before `last`, from those of the stripe before on, have their products.
+  struct Stripe {
+    std::int64_t last;
+    cudaEvent_t done;
+  };
 
   CudaQueue& queue_;
   MatrixView<T> a_;
   std::int64_t* pivots_;
-  void* panel_scratch_;
-  RowMoves* moves_;
+  std::vector<std::int64_t> steps_;  // where they begin, and where the last one ends
+  std::byte* panel_scratch_ = nullptr;
+  RowMoves* moves_in_panel_ = nullptr;  // on the urgent stream
+  RowMoves* moves_ = nullptr;           // of all steps
   int count_ = 0;
-  cudaEvent_t started_ = nullptr;  // all blocks of the last panel run
+  std::vector<Stripe> updated_;         // by this step
+  std::vector<Stripe> updated_before_;  // by the step before
+  std::array<Events, 2> events_;        // of stripes, of this step and of the one before
+  Events further_events_;
+  cudaEvent_t started_ = nullptr;  // all blocks of the first launch of a step run
+  bool marks_start_ = false;
 };
 
 template <class T>
@@ -205,14 +281,14 @@ void getrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& 
     const auto a = matrix_of<T>(x[0]);
     const std::int64_t first = x[0].col;
     if (a.cols == 0) continue;
-    auto* scratch = static_cast<std::byte*>(
-        cuda.scratch(kFindingsBytes + Elimination<T>::scratch_bytes(a.cols)));
+    Elimination<T> elimination(cuda, a.block(first, 0, a.rows - first, a.cols),
+                               static_cast<std::int64_t*>(x[1].data));
+    auto* scratch =
+        static_cast<std::byte*>(cuda.scratch(kFindingsBytes + elimination.scratch_bytes()));
     auto* findings = reinterpret_cast<Findings*>(scratch);
     start_findings<<<1, 1, 0, cuda.stream()>>>(findings);
     look(cuda.stream(), a, first, false, findings);
-    Elimination<T>(cuda, a.block(first, 0, a.rows - first, a.cols),
-                   static_cast<std::int64_t*>(x[1].data), scratch + kFindingsBytes)
-        .run();
+    elimination.run(scratch + kFindingsBytes);
     look(cuda.stream(), a, first, true, findings);
     put_status<<<1, 1, 0, cuda.stream()>>>(findings, static_cast<PanelStatus*>(x[2].data));
     blas::require_launched("getrf");

@@ -20,8 +20,9 @@ template <class T>
 inline constexpr bool kTensorCores = std::is_same_v<RealOf<T>, double>;
 
 /// What all threads of a block share. kWide: columns of a group.
-template <class T, int kWide>
+template <class T, int kWide, class Group>
 struct PanelMemory {
+  static constexpr int kWarps = Group::kThreads / 32;
   static constexpr int kSize = static_cast<int>(sizeof(T));
   static constexpr int kMessage = kMessageBytes<T, kWide>;
   /// From row to row of U: rows of a tensor core's operand lie in other banks.
@@ -47,10 +48,10 @@ struct PanelMemory {
     const int rows_of_u = cols * (kWarpRows + kWarps * kAtOnce) * kSize;
     return products_bytes(cols) > rows_of_u ? products_bytes(cols) : rows_of_u;
   }
+  static __host__ __device__ constexpr int pivots_bytes(int cols) { return (cols + 3) / 4 * 16; }
   static __host__ __device__ constexpr int bytes(int cols) {
-    return work_bytes(cols) + kMessage * (1 + 2 * kClusterMost) +
-           2 * kWarps * static_cast<int>(sizeof(Candidate)) + static_cast<int>(kPanelColumns) * 4 +
-           16;
+    return work_bytes(cols) + kMessage * (1 + Group::kPlaces) +
+           2 * kWarps * static_cast<int>(sizeof(Candidate)) + pivots_bytes(cols) + 16;
   }
   __device__ PanelMemory(unsigned char* memory, int cols) {
     const int warp = static_cast<int>(threadIdx.x / 32);
@@ -65,9 +66,9 @@ struct PanelMemory {
       return here;
     };
     stage = take(kMessage);
-    messages = take(2 * kClusterMost * kMessage);
+    messages = take(Group::kPlaces * kMessage);
     found = reinterpret_cast<Candidate*>(take(2 * kWarps * static_cast<int>(sizeof(Candidate))));
-    pivots = reinterpret_cast<int*>(take(static_cast<int>(kPanelColumns) * 4));
+    pivots = reinterpret_cast<int*>(take(pivots_bytes(cols)));
     barriers = reinterpret_cast<unsigned long long*>(take(16));
   }
 };

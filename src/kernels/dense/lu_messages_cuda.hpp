@@ -17,8 +17,7 @@ namespace strata::lu_cuda {
 
 namespace cg = cooperative_groups;
 
-inline constexpr int kThreads = 256;
-inline constexpr int kWarps = kThreads / 32;
+inline constexpr int kPanelThreads = 256;  // of a block, where several take a panel
 inline constexpr int kClusterMost = 16;
 inline constexpr int kBlocksMost = 256;  // of a launch without clusters
 inline constexpr int kNoRow = INT_MAX;
@@ -57,6 +56,8 @@ struct Panel {
 /// Blocks of a cluster: messages go into the shared memory of each. Their bytes are counted by a
 /// barrier there, so that nothing but them is waited for.
 struct ClusterGroup {
+  static constexpr int kThreads = kPanelThreads;
+  static constexpr int kPlaces = 2 * kClusterMost;  // of messages in shared memory
   static constexpr bool kShared = true;
   unsigned char* messages;
   unsigned barriers;  // two, their address in shared memory
@@ -138,6 +139,8 @@ struct ClusterGroup {
 
 /// Blocks of a launch: messages in global memory. Each block raises a flag of its own.
 struct GridGroup {
+  static constexpr int kThreads = kPanelThreads;
+  static constexpr int kPlaces = 2;
   static constexpr bool kShared = false;
   unsigned char* messages;
   int* flags;
@@ -182,24 +185,44 @@ struct GridGroup {
   }
 };
 
+/// A block that has a panel of its own, as others have theirs: what it stages is the message.
+template <int kOwnThreads>
+struct SoloGroup {
+  static constexpr int kThreads = kOwnThreads;
+  static constexpr int kPlaces = 0;
+  static constexpr bool kShared = true;
+
+  template <class T>
+  __device__ SoloGroup(const Panel<T>&, unsigned char*, unsigned long long*) {}
+  __device__ int rank() const { return 0; }
+  __device__ int size() const { return 1; }
+  __device__ void start() {}
+  template <int kBytes>
+  __device__ void send(int, int, const unsigned char*, int, int, int) {}
+  __device__ void receive(int, int, int) { __syncthreads(); }
+  __device__ void barrier() { __syncthreads(); }
+};
+template <class Group>
+inline constexpr bool kIsSolo = Group::kPlaces == 0;
+
 // ---- the search for a pivot ---------------------------------------------------------------------
 
-/// The lane with the largest key, of equal ones that with the least place. Most often the upper
-/// halves of the keys tell.
+/// The lane with the largest key among `lanes`, which call it, of equal ones that with the
+/// least place. Most often the upper halves of the keys tell.
 template <class Key>
-[[nodiscard]] __device__ __forceinline__ int best_lane(Key key, int place) {
-  constexpr unsigned kAll = 0xffffffffU;
+[[nodiscard]] __device__ __forceinline__ int best_lane(Key key, int place,
+                                                       unsigned lanes = 0xffffffffU) {
   const auto high = static_cast<unsigned>(sizeof(Key) == 8 ? key >> (4 * sizeof(Key)) : key);
-  bool mine = high == __reduce_max_sync(kAll, high);
-  unsigned equal = __ballot_sync(kAll, mine);
+  bool mine = high == __reduce_max_sync(lanes, high);
+  unsigned equal = __ballot_sync(lanes, mine);
   if ((equal & (equal - 1)) != 0) {
     if constexpr (sizeof(Key) == 8) {
       const unsigned low = mine ? static_cast<unsigned>(key) : 0U;
-      const unsigned most = __reduce_max_sync(kAll, low);
+      const unsigned most = __reduce_max_sync(lanes, low);
       mine = mine && low == most;
     }
-    const int least = __reduce_min_sync(kAll, mine ? place : kNoRow);
-    equal = __ballot_sync(kAll, mine && place == least);
+    const int least = __reduce_min_sync(lanes, mine ? place : kNoRow);
+    equal = __ballot_sync(lanes, mine && place == least);
   }
   return __ffs(static_cast<int>(equal)) - 1;
 }

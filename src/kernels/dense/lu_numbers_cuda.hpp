@@ -1,6 +1,5 @@
 #pragma once
-// Arithmetic of real and complex numbers in the LU kernels of the GPU, and rows of them in shared
-// memory.
+// Arithmetic of real and complex numbers in the LU kernels of the GPU.
 //
 // Contract: T is double or float, or std::complex of one of them. Only for *_cuda.cu.
 
@@ -115,6 +114,16 @@ class Quotient {
   Real reciprocal_ = 1;
 };
 
+/// What lane `from` of the warp has.
+template <class T>
+[[nodiscard]] __device__ __forceinline__ T from_lane(const T& x, int from) {
+  constexpr unsigned kAll = 0xffffffffU;
+  if constexpr (is_complex_v<T>)
+    return T(__shfl_sync(kAll, x.real(), from), __shfl_sync(kAll, x.imag(), from));
+  else
+    return __shfl_sync(kAll, x, from);
+}
+
 /// By what pivots are compared, |x| or |re| + |im| (kernels/dense/getrf.hpp), as an integer that
 /// grows with it. What is not a number has none (0).
 template <class T>
@@ -196,85 +205,6 @@ __device__ __forceinline__ void store_chunk(T* to, const T* in) {
   } else {
     *reinterpret_cast<float4*>(to) = make_float4(in[0], in[1], in[2], in[3]);
   }
-}
-
-/// From row to row of `columns` numbers in shared memory: rows that neighbouring threads read lie
-/// in other banks, and each begins at a multiple of 16 bytes.
-template <class T>
-[[nodiscard]] constexpr int row_stride(int columns) {
-  return columns + kChunk<T>;
-}
-
-inline constexpr int kSolveRows = 16;
-
-/// U ← L⁻¹·U by a thread block, L unit lower triangular of order `order` in global memory, U
-/// `order` × kColumns in shared memory, row_stride<T>(kColumns) from row to row. Every element has
-/// its products taken off in the order of the columns of L. `triangle` is shared memory for
-/// kSolveRows² numbers. Begins and ends with a barrier.
-template <class T, int kColumns, int kThreads>
-__device__ void solve_in_shared(const T* l, std::int64_t ld, int order, T* u, T* triangle) {
-  constexpr int kStride = row_stride<T>(kColumns);
-  constexpr int kB = kSolveRows;
-  const int t = static_cast<int>(threadIdx.x);
-  static_assert(kThreads >= kB * kB);
-  // Element (t % kB, t / kB) of the next triangle is on its way meanwhile.
-  const auto element = [&](int i0) {
-    const int r = t % kB;
-    const int c = t / kB;
-    return c < r && i0 + r < order ? load_global(l + i0 + r + (i0 + c) * ld) : T{};
-  };
-  T next = element(0);
-  for (int i0 = 0; i0 < order; i0 += kB) {
-    const int rows = min(kB, order - i0);
-    __syncthreads();
-    if (t < kB * kB) triangle[t % kB * kB + t / kB] = next;
-    __syncthreads();
-    next = element(i0 + kB);
-    const int below = order - i0 - rows;
-    // Two threads a row, each with half of the columns. Its elements of L are read meanwhile.
-    constexpr int kHalf = kColumns / 2;
-    T factors[kB];
-    const auto read_factors = [&](int k) {
-      const T* from = l + i0 + rows + k % below + i0 * ld;
-#pragma unroll
-      for (int m = 0; m < kB; ++m) {
-        factors[m] = m < rows ? load_global(from) : T{};
-        from += ld;
-      }
-    };
-    if (t < 2 * below) read_factors(t);
-    if (t < kColumns) {
-      T x[kB];
-#pragma unroll
-      for (int r = 0; r < kB; ++r) x[r] = r < rows ? u[(i0 + r) * kStride + t] : T{};
-#pragma unroll
-      for (int k = 0; k + 1 < kB; ++k) {
-#pragma unroll
-        for (int r = k + 1; r < kB; ++r) subtract_product(x[r], triangle[r * kB + k], x[k]);
-      }
-#pragma unroll
-      for (int r = 0; r < kB; ++r)
-        if (r < rows) u[(i0 + r) * kStride + t] = x[r];
-    }
-    __syncthreads();
-    for (int k = t; k < 2 * below; k += kThreads) {
-      if (k != t) read_factors(k);
-      T* mine = u + (i0 + rows + k % below) * kStride + k / below * kHalf;
-      T sum[kHalf];
-#pragma unroll
-      for (int c = 0; c < kHalf; ++c) sum[c] = mine[c];
-#pragma unroll
-      for (int m = 0; m < kB; ++m) {
-        if (m >= rows) continue;
-        const T* above = u + (i0 + m) * kStride + k / below * kHalf;
-#pragma unroll
-        for (int c = 0; c < kHalf; ++c) subtract_product(sum[c], factors[m], above[c]);
-      }
-#pragma unroll
-      for (int c = 0; c < kHalf; ++c) mine[c] = sum[c];
-    }
-  }
-  __syncthreads();
 }
 
 }  // namespace strata::lu_cuda

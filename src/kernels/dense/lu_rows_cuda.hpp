@@ -35,7 +35,9 @@ struct TensorProduct {
 template <class T, int kWide, int kRows, class Group>
 class PanelRows {
  protected:
-  using Memory = PanelMemory<T, kWide>;
+  using Memory = PanelMemory<T, kWide, Group>;
+  static constexpr int kThreads = Group::kThreads;
+  static constexpr int kWarps = kThreads / 32;
   static constexpr int kStride = Memory::kStride;
   static constexpr int kNone = -1;
   // Tensor cores multiply blocks of 16 rows, 8 columns and kStep inner indices. The elements of
@@ -48,9 +50,10 @@ class PanelRows {
   static constexpr int kStageBytes = kBlocks * 2 * static_cast<int>(sizeof(T));
   static constexpr int kStages = kStageBytes <= 32 ? 8 : kStageBytes <= 128 ? 2 : 1;
 
-  __device__ PanelRows(const Panel<T>& panel, unsigned char* memory)
+  /// `columns`: of the panel, or more, by which the memory is dealt out.
+  __device__ PanelRows(const Panel<T>& panel, unsigned char* memory, int columns)
       : p(panel),
-        shared(memory, panel.cols),
+        shared(memory, columns),
         group(panel, shared.messages, shared.barriers),
         rank(group.rank()) {}
 

@@ -1,5 +1,5 @@
-// lu_update on the GPU: exchanges and solves kPanelColumns columns of the panel at a time, products
-// by cuBLAS.
+// lu_update on the GPU: exchanges of up to kMovesMost columns of the panel at once, solves and
+// products by lu_columns_cuda.cu, of transposed panels by cuBLAS.
 
 #include "kernels/dense/lu_update.hpp"
 
@@ -15,7 +15,7 @@ namespace strata {
 
 template <class T>
 void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  using lu_cuda::kPanelColumns;
+  using lu_cuda::kMovesMost;
   require_variant(lu_update, parameters.variant, kFactorVariants);
   auto& cuda = static_cast<CudaQueue&>(queue);
   const cublasOperation_t op = blas::op_of_factor<T>(parameters.variant);
@@ -30,16 +30,22 @@ void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
     const auto l = panel.block(above, 0, panel.rows - above, b);
     const auto target = all.block(first, 0, all.rows - first, all.cols);
     const auto* pivots = static_cast<const std::int64_t*>(x[2].data);
-    const std::int64_t panels = (b + kPanelColumns - 1) / kPanelColumns;
     auto* moves = static_cast<lu_cuda::RowMoves*>(
-        cuda.scratch(panels * static_cast<std::int64_t>(sizeof(lu_cuda::RowMoves))));
-    const auto width = [&](std::int64_t p) {
-      return std::min(kPanelColumns, b - p * kPanelColumns);
+        cuda.scratch(static_cast<std::int64_t>(sizeof(lu_cuda::RowMoves))));
+    const auto move = [&](std::int64_t from, lu_cuda::MoveDirection direction) {
+      const std::int64_t width = std::min(kMovesMost, b - from);
+      lu_cuda::make_moves(cuda.main(), pivots, from, width, moves);
+      lu_cuda::move_rows(cuda.main(), moves, from, width, target, direction);
     };
-    for (std::int64_t p = 0; p < panels; ++p)
-      lu_cuda::make_moves(cuda.main(), pivots, p * kPanelColumns, width(p), moves + p);
     if (op == CUBLAS_OP_N) {
-      lu_cuda::apply_panel(cuda.main(), l, 0, moves, target);
+      if (b <= kMovesMost) {
+        lu_cuda::make_moves(cuda.main(), pivots, 0, b, moves);
+        lu_cuda::apply_panel(cuda.main(), l, 0, moves, target);
+        continue;
+      }
+      for (std::int64_t from = 0; from < b; from += kMovesMost)
+        move(from, lu_cuda::MoveDirection::forward);
+      lu_cuda::apply_panel<T>(cuda.main(), l, 0, nullptr, target);
       continue;
     }
     const auto top = target.block(0, 0, b, all.cols);
@@ -48,9 +54,8 @@ void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
                        MatrixView<const T>(target.block(b, 0, l.rows - b, all.cols)), top);
     blas::solve_triangle(cuda.main(), CUBLAS_FILL_MODE_LOWER, op, CUBLAS_DIAG_UNIT,
                          l.block(0, 0, b, b), top);
-    for (std::int64_t p = panels; p-- > 0;)
-      lu_cuda::move_rows(cuda.main(), moves + p, p * kPanelColumns, width(p), target,
-                         lu_cuda::MoveDirection::back);
+    for (std::int64_t from = (b - 1) / kMovesMost * kMovesMost; from >= 0; from -= kMovesMost)
+      move(from, lu_cuda::MoveDirection::back);
   }
 }
 

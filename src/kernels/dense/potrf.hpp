@@ -6,8 +6,9 @@
 // pivot, after the columns before it are eliminated, is not positive and finite (a NaN and +∞ count
 // as bad); bad_pivot is that pivot before its square root; log_determinant = Σ 2·log L_jj. After a
 // failure the columns from bad_column on hold no meaning. A failure is a value: no kernel throws
-// for it. Values: PotrfValues, or none. T is double or float, or std::complex of one of them, which
-// a GPU has not yet; the imaginary part of the diagonal is then not read, and is zero afterwards.
+// for it. Values: PotrfValues, or none. T is double or float, or std::complex of one of them; the
+// imaginary part of the diagonal is then not read, and is zero afterwards. On a GPU complex numbers
+// are those of hermitian_kernels_cuda.hpp.
 
 #include <functional>
 

@@ -1,6 +1,8 @@
 // potrf of a batch by LAPACK: the matrices one after another, in one piece of work of the queue, so
 // that many small ones do not pay for many submissions.
 
+#include <complex>
+
 #include "kernels/backend/operand.hpp"
 #include "kernels/dense/potrf_batched.hpp"
 #include "kernels/dense/potrf_one.hpp"
@@ -23,5 +25,9 @@ void potrf_batched_host(Queue& queue, const KernelCalls& calls,
 
 template void potrf_batched_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void potrf_batched_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_batched_host<std::complex<double>>(Queue&, const KernelCalls&,
+                                                       const KernelParameters&);
+template void potrf_batched_host<std::complex<float>>(Queue&, const KernelCalls&,
+                                                      const KernelParameters&);
 
 }  // namespace strata

@@ -1,5 +1,7 @@
 // Reference potrf of a batch: the matrices one after another.
 
+#include <complex>
+
 #include "kernels/backend/operand.hpp"
 #include "kernels/dense/potrf_batched.hpp"
 #include "kernels/dense/potrf_one.hpp"
@@ -22,5 +24,9 @@ void potrf_batched_reference(Queue& queue, const KernelCalls& calls,
 
 template void potrf_batched_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void potrf_batched_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_batched_reference<std::complex<double>>(Queue&, const KernelCalls&,
+                                                            const KernelParameters&);
+template void potrf_batched_reference<std::complex<float>>(Queue&, const KernelCalls&,
+                                                           const KernelParameters&);
 
 }  // namespace strata

@@ -2,7 +2,7 @@
 // syrk: C ← C − A·Aᴴ, of real numbers A·Aᵀ, the update of a diagonal block.
 //
 // Contract: operands C (n × n; only its lower triangle is read and written) and A (n × k). T is
-// double or float, or std::complex of one of them, which a GPU has not yet. C is then Hermitian, as
+// double or float, or std::complex of one of them. C is then Hermitian, as
 // in BLAS's herk: the imaginary part of its diagonal is not read, and is zero afterwards. A product
 // A·Aᵀ of complex numbers does not exist: no algorithm asks for one.
 

@@ -3,7 +3,7 @@
 //
 // Contract: operands X (m × n) and L (m × m; its lower triangle is read and not checked). The sign
 // is that of gemm, so that a sum of both is −(L·X). The variant is 0 or kTransposeL. T is double or
-// float, or std::complex of one of them, which a GPU has not yet.
+// float, or std::complex of one of them.
 
 #include "kernels/backend/kernel_table.hpp"
 #include "kernels/dense/trsm.hpp"
