@@ -1,8 +1,11 @@
-// Blocks of a Hermitian factorization: see hermitian_cuda.hpp.
+// Pieces of a Hermitian factorization: see hermitian_cuda.hpp.
 //
-// Method: a diagonal block lies in shared memory while its columns are eliminated one by one
-// (Golub, Van Loan, "Matrix Computations", §4.2). What it solves is cut in strips of 64 rows, which
-// lie there, too.
+// Method: a panel is factored as a real one of twice the columns, by the kernel that factors those
+// (fused_cuda.cu). With a + ib laid out as the block (a −b; b a) a Hermitian matrix becomes a
+// symmetric one whose factor is L laid out so, for that is lower triangular with a positive
+// diagonal. On the diagonal that is twice the work; below it one row of each block tells the other,
+// and the work is that of complex numbers. Small matrices of batches lie in shared memory while
+// their columns are eliminated one by one (Golub, Van Loan, "Matrix Computations", §4.2).
 
 #include "kernels/dense/hermitian_cuda.hpp"
 
@@ -76,21 +79,6 @@ __device__ __forceinline__ void write_block(const T* from, T* a, std::int64_t ld
   const int row = static_cast<int>(threadIdx.x) % kOrder;
   for (int c = static_cast<int>(threadIdx.x) / kOrder; c < n; c += kParts)
     if (row < n && c <= row) a[row + c * ld] = from[row + c * kPitch];
-}
-
-__global__ void clear(Verdict* verdict) { *verdict = {-1, 0}; }
-
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    run_block(T* a, std::int64_t ld, int n, int first, Verdict* verdict) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* block = reinterpret_cast<T*>(memory);
-  read_block(block, a, ld, n);
-  RealOf<T> bad_pivot{};
-  const int bad = eliminate(block, n, &bad_pivot);
-  write_block(block, a, ld, n);
-  if (threadIdx.x == 0 && bad < n && verdict->bad_column < 0)
-    *verdict = {first + bad, static_cast<double>(bad_pivot)};
 }
 
 /// Σ 2·log L(j, j), for j of this thread and its fellows, added up in one order.
@@ -170,20 +158,78 @@ __global__ void __launch_bounds__(kThreads)
     if (first + mine < rows) x[first + mine + c * ldx] = strip[mine + c * kPitch];
 }
 
+constexpr int kPanelTile = 64;
+constexpr std::int64_t kPanelRows = 128;  // rows of chunks are a multiple of it
+
+/// Column blockIdx.y … and rows blockIdx.x·kThreads …, for each of the four kernels below.
+template <class F>
+__device__ __forceinline__ void each_element(std::int64_t rows, std::int64_t cols, F&& f) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= rows) return;
+  for (std::int64_t j = blockIdx.y; j < cols; j += gridDim.y) f(i, j);
+}
+dim3 blocks_for(std::int64_t rows, std::int64_t cols) {
+  return dim3(static_cast<unsigned>((rows + kThreads - 1) / kThreads), static_cast<unsigned>(cols));
+}
+
+/// The lower triangle of A, n × n, in blocks of 2 × 2; the imaginary part of its diagonal is not
+/// read.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    lay_out_triangle(const T* a, std::int64_t ld, std::int64_t n, RealOf<T>* to) {
+  each_element(n, n, [&](std::int64_t i, std::int64_t j) {
+    if (i < j) return;
+    const RealOf<T> re = a[i + j * ld].real();
+    const RealOf<T> im = i == j ? RealOf<T>{0} : a[i + j * ld].imag();
+    RealOf<T>* block = to + 2 * i + 2 * j * 2 * n;
+    block[0] = re;
+    block[1] = im;
+    if (i > j) block[2 * n] = -im;
+    block[2 * n + 1] = re;
+  });
+}
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    take_back_triangle(const RealOf<T>* from, std::int64_t n, T* a, std::int64_t ld) {
+  each_element(n, n, [&](std::int64_t i, std::int64_t j) {
+    const RealOf<T>* block = from + 2 * i + 2 * j * 2 * n;
+    if (i >= j) a[i + j * ld] = T(block[0], i == j ? RealOf<T>{0} : block[1]);
+  });
+}
+/// The upper rows of the blocks of X.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    lay_out_rows(const T* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, RealOf<T>* to,
+                 std::int64_t ld) {
+  each_element(rows, cols, [&](std::int64_t i, std::int64_t j) {
+    const T value = x[i + j * ldx];
+    to[i + 2 * j * ld] = value.real();
+    to[i + (2 * j + 1) * ld] = -value.imag();
+  });
+}
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    take_back_rows(const RealOf<T>* from, std::int64_t ld, std::int64_t rows, std::int64_t cols,
+                   T* x, std::int64_t ldx) {
+  each_element(rows, cols, [&](std::int64_t i, std::int64_t j) {
+    x[i + j * ldx] = T(from[i + 2 * j * ld], -from[i + (2 * j + 1) * ld]);
+  });
+}
+
 constexpr int kReportThreads = 1024;
 
 template <class T>
 __global__ void __launch_bounds__(kReportThreads)
-    run_report(const T* l, std::int64_t ld, std::int64_t n, const Verdict* verdict,
+    run_report(const T* l, std::int64_t ld, std::int64_t n, const fused_kernel::Verdict* verdict,
                PivotStatus* status) {
   __shared__ double sums[kReportThreads];
-  const Verdict found = *verdict;
-  const bool ok = found.bad_column < 0;
+  const fused_kernel::Verdict found = *verdict;
+  const bool ok = found.failed == 0;
   const double logarithm = sum_of_logarithms<kReportThreads>(
       ok ? n : 0, sums, [&](std::int64_t j) { return static_cast<double>(l[j + j * ld].real()); });
   if (threadIdx.x == 0)
     *status = ok ? PivotStatus{.log_determinant = logarithm}
-                 : PivotStatus{.bad_column = static_cast<double>(found.bad_column),
+                 : PivotStatus{.bad_column = static_cast<double>(found.bad_column / 2),
                                .bad_pivot = found.bad_pivot};
 }
 
@@ -193,22 +239,7 @@ void allow_shared(Kernel kernel, int bytes) {
                "cudaFuncSetAttribute");
 }
 
-}  // namespace
-
-void start_verdict(const CudaStream& stream, Verdict* verdict) {
-  clear<<<1, 1, 0, stream.get()>>>(verdict);
-  blas::require_launched("potrf: verdict");
-}
-
-template <class T>
-void factor_block(const CudaStream& stream, MatrixView<T> a, std::int64_t first, Verdict* verdict) {
-  if (a.cols == 0) return;
-  allow_shared(run_block<T>, kBlockBytes<T>);
-  run_block<T><<<1, kThreads, kBlockBytes<T>, stream.get()>>>(
-      a.data, a.ld, static_cast<int>(a.cols), static_cast<int>(first), verdict);
-  blas::require_launched("potrf: diagonal block");
-}
-
+/// X ← X·L⁻ᴴ, L of order kBlockMost at most.
 template <class T>
 void solve_block(const CudaStream& stream, MatrixView<const T> l, MatrixView<T> x) {
   if (x.rows == 0 || x.cols == 0) return;
@@ -217,6 +248,59 @@ void solve_block(const CudaStream& stream, MatrixView<const T> l, MatrixView<T> 
   run_solve<T><<<blocks, kThreads, 2 * kBlockBytes<T>, stream.get()>>>(
       l.data, l.ld, static_cast<int>(l.cols), x.data, x.ld, x.rows);
   blas::require_launched("potrf: solve");
+}
+
+}  // namespace
+
+std::int64_t panel_scratch_bytes() {
+  return std::max(fused_kernel::scratch_bytes(2 * kPanelMost, 2 * kPanelMost, kPanelTile),
+                  fused_kernel::zeroed_bytes(kOperandBytes / 16, kPanelTile));
+}
+
+template <class T>
+void factor_panel(CudaStream& stream, MatrixView<T> a, std::int64_t first,
+                  fused_kernel::Verdict* verdict, void* scratch) {
+  using Real = RealOf<T>;
+  const std::int64_t n = a.cols;
+  if (n == 0) return;
+  auto* parts = static_cast<Real*>(stream.operands());
+  const MatrixView<Real> top(parts, 2 * n, 2 * n, 2 * n);
+  lay_out_triangle<T><<<blocks_for(n, n), kThreads, 0, stream.get()>>>(a.data, a.ld, n, parts);
+  blas::require_launched("potrf: panel as real numbers");
+  const auto clear = [&](std::int64_t bytes) {
+    require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), stream.get()),
+                 "cudaMemsetAsync");
+  };
+  // Few blocks: each keeps a multiprocessor from the products beside it.
+  constexpr int kBlocks = 32;
+  clear(fused_kernel::zeroed_bytes(2 * n, kPanelTile));
+  fused_kernel::factor(stream.get(), top, {.tile = kPanelTile, .ib = 8, .blocks = kBlocks},
+                       2 * first, verdict, scratch);
+  take_back_triangle<T><<<blocks_for(n, n), kThreads, 0, stream.get()>>>(parts, n, a.data, a.ld);
+  blas::require_launched("potrf: panel as complex numbers");
+  // Rows below, as many as find room beside the triangle.
+  Real* rows_of = parts + 4 * n * n;
+  const std::int64_t room = kOperandBytes / static_cast<std::int64_t>(sizeof(Real)) - 4 * n * n;
+  const std::int64_t most = room / (2 * n) / kPanelRows * kPanelRows;
+  for (std::int64_t r = n; r < a.rows; r += most) {
+    const std::int64_t rows = std::min(most, a.rows - r);
+    const std::int64_t ld = (rows + 3) / 4 * 4;
+    T* x = a.data + r;
+    lay_out_rows<T>
+        <<<blocks_for(rows, n), kThreads, 0, stream.get()>>>(x, a.ld, rows, n, rows_of, ld);
+    blas::require_launched("potrf: rows as real numbers");
+    clear(fused_kernel::zeroed_bytes(rows, kPanelTile));
+    const bool small = rows * 2 * n < std::int64_t{2048} * 1024;
+    const fused_kernel::Shape shape{
+        .tile = small ? 64 : 128,
+        .ib = 8,
+        .blocks = small ? kBlocks : static_cast<int>((rows + 127) / 128 * 3)};
+    fused_kernel::solve(stream.get(), MatrixView<const Real>(top),
+                        MatrixView<Real>(rows_of, rows, 2 * n, ld), shape, scratch);
+    take_back_rows<T>
+        <<<blocks_for(rows, n), kThreads, 0, stream.get()>>>(rows_of, ld, rows, n, x, a.ld);
+    blas::require_launched("potrf: rows as complex numbers");
+  }
 }
 
 template <class T>
@@ -245,7 +329,7 @@ void solve_right(CudaStream& stream, MatrixView<const T> l, MatrixView<T> x) {
 }
 
 template <class T>
-void report(const CudaStream& stream, MatrixView<const T> l, const Verdict* verdict,
+void report(const CudaStream& stream, MatrixView<const T> l, const fused_kernel::Verdict* verdict,
             PivotStatus* status) {
   run_report<T><<<1, kReportThreads, 0, stream.get()>>>(l.data, l.ld, l.cols, verdict, status);
   blas::require_launched("potrf: report");
@@ -261,12 +345,13 @@ void factor_small(const CudaStream& stream, const BatchEntry* entries, PivotStat
   blas::require_launched("potrf_batched: Hermitian");
 }
 
-#define STRATA_INSTANTIATE(T)                                                                    \
-  template void factor_block<T>(const CudaStream&, MatrixView<T>, std::int64_t, Verdict*);       \
-  template void solve_block<T>(const CudaStream&, MatrixView<const T>, MatrixView<T>);           \
-  template void update_triangle<T>(CudaStream&, MatrixView<const T>, MatrixView<T>);             \
-  template void solve_right<T>(CudaStream&, MatrixView<const T>, MatrixView<T>);                 \
-  template void report<T>(const CudaStream&, MatrixView<const T>, const Verdict*, PivotStatus*); \
+#define STRATA_INSTANTIATE(T)                                                                     \
+  template void factor_panel<T>(CudaStream&, MatrixView<T>, std::int64_t, fused_kernel::Verdict*, \
+                                void*);                                                           \
+  template void update_triangle<T>(CudaStream&, MatrixView<const T>, MatrixView<T>);              \
+  template void solve_right<T>(CudaStream&, MatrixView<const T>, MatrixView<T>);                  \
+  template void report<T>(const CudaStream&, MatrixView<const T>, const fused_kernel::Verdict*,   \
+                          PivotStatus*);                                                          \
   template void factor_small<T>(const CudaStream&, const BatchEntry*, PivotStatus*, std::int64_t);
 STRATA_INSTANTIATE(std::complex<double>)
 STRATA_INSTANTIATE(std::complex<float>)

@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of a Hermitian factorization on the GPU: its diagonal blocks, what they solve, its status.
+// Pieces of a Hermitian factorization on the GPU: panels, triangles, solves, its status.
 //
 // Contract: column-major in device memory; only lower triangles are read and written. T is
 // std::complex of double or float. Only for *_cuda.cu.
@@ -7,44 +7,41 @@
 #include <cstdint>
 
 #include "device/device_cuda.hpp"
+#include "kernels/dense/fused_cuda.hpp"
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/potrf_batched.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata::hermitian {
 
-/// The largest diagonal block of one launch.
+/// The largest triangle of a solve, and matrix of a batch, of one launch.
 inline constexpr std::int64_t kBlockMost = 64;
 
-/// The first bad pivot of a matrix; none at first (start_verdict()).
-struct Verdict {
-  int bad_column;
-  double bad_pivot;
-};
+/// Most columns of a panel.
+inline constexpr std::int64_t kPanelMost = 512;
 
-void start_verdict(const CudaStream& stream, Verdict* verdict);
+/// Device memory for a panel's launches, beside the matrix.
+[[nodiscard]] std::int64_t panel_scratch_bytes();
 
-/// A ← L, of order kBlockMost at most, whose columns are those from `first` on of the matrix. From
-/// a bad pivot on, its column and those behind it are zeros.
+/// The first cols columns of A (rows × cols, cols at most kPanelMost) become L: A₁₁ = L₁₁·L₁₁ᴴ and
+/// A₂₁ ← A₂₁·L₁₁⁻ᴴ. A bad pivot goes to *verdict, whose columns are counted twice, with 2·first
+/// added. Takes the stream's operands(), too.
 template <class T>
-void factor_block(const CudaStream& stream, MatrixView<T> a, std::int64_t first, Verdict* verdict);
-
-/// X ← X·L⁻ᴴ, L of order kBlockMost at most, its diagonal real or complex. What a zero there
-/// divides becomes zero.
-template <class T>
-void solve_block(const CudaStream& stream, MatrixView<const T> l, MatrixView<T> x);
+void factor_panel(CudaStream& stream, MatrixView<T> a, std::int64_t first,
+                  fused_kernel::Verdict* verdict, void* scratch);
 
 /// C ← C − A·Aᴴ, lower triangle, by halves: cuBLAS's herk is slow.
 template <class T>
 void update_triangle(CudaStream& stream, MatrixView<const T> a, MatrixView<T> c);
 
-/// X ← X·L⁻ᴴ for any order, by blocks.
+/// X ← X·L⁻ᴴ by blocks of kBlockMost, the diagonal of L real or complex. What a zero there divides
+/// becomes zero.
 template <class T>
 void solve_right(CudaStream& stream, MatrixView<const T> l, MatrixView<T> x);
 
 /// The status of a whole matrix.
 template <class T>
-void report(const CudaStream& stream, MatrixView<const T> l, const Verdict* verdict,
+void report(const CudaStream& stream, MatrixView<const T> l, const fused_kernel::Verdict* verdict,
             PivotStatus* status);
 
 /// Matrices of a batch whose order is kBlockMost at most, a thread block each.

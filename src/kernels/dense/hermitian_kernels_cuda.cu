@@ -1,10 +1,9 @@
 // Cholesky's factorization of Hermitian matrices on the GPU: see hermitian_kernels_cuda.hpp.
 //
-// Method: right-looking by panels with look-ahead. A panel is factored by halves of its columns,
-// down to blocks of one launch each (hermitian_cuda.cu), on the urgent stream, while the main one
-// takes the panel before off the rest, the next panel first. Products by cuBLAS, large ones of
-// complex128 as products of real numbers (gemm_complex_cuda.hpp); squares on the diagonal by
-// halves, so that nothing is computed above it.
+// Method: right-looking by panels with look-ahead. A panel is factored (hermitian_cuda.cu) on the
+// urgent stream, while the main one takes the panel before off the rest, the next panel first.
+// Products by cuBLAS, large ones of complex128 as products of real numbers (gemm_complex_cuda.hpp);
+// squares on the diagonal by herk, so that nothing is computed above it.
 
 #include "kernels/dense/hermitian_kernels_cuda.hpp"
 
@@ -27,71 +26,70 @@ namespace {
 template <class T>
 class Panels {
  public:
-  Panels(CudaQueue& queue, MatrixView<T> a, Verdict* verdict)
-      : queue_(queue), a_(a), verdict_(verdict) {}
+  Panels(CudaQueue& queue, MatrixView<T> a, std::byte* scratch)
+      : queue_(queue),
+        a_(a),
+        verdict_(reinterpret_cast<fused_kernel::Verdict*>(scratch)),
+        scratch_(scratch + kVerdictBytes) {}
 
+  static std::int64_t scratch_bytes() { return kVerdictBytes + panel_scratch_bytes(); }
+
+  /// The verdict is zero at first.
   void run() {
     const std::int64_t n = a_.cols;
-    if (n <= kPanel) return factor(queue_.main(), 0, n);
+    if (n <= kPanelMost) return factor(queue_.main(), 0, n);
     queue_.order(queue_.main(), queue_.urgent());
-    factor(queue_.urgent(), 0, kPanel);
-    for (std::int64_t c0 = 0; c0 + kPanel < n; c0 += kPanel) {
-      const std::int64_t c1 = c0 + kPanel;
-      const std::int64_t c2 = std::min(c1 + kPanel, n);
+    factor(queue_.urgent(), 0, kPanelMost);
+    for (std::int64_t c0 = 0; c0 + kPanelMost < n; c0 += kPanelMost) {
+      const std::int64_t c1 = c0 + kPanelMost;
+      const std::int64_t c2 = std::min(c1 + kPanelMost, n);
       queue_.order(queue_.urgent(), queue_.main());
-      update(queue_.main(), c0, c1, c1, c2);
+      update(c0, c1, c1, c2);
       queue_.order(queue_.main(), queue_.urgent());
       factor(queue_.urgent(), c1, c2);
-      for (std::int64_t c = c2; c < n; c += kColumns)
-        update(queue_.main(), c0, c1, c, std::min(c + kColumns, n));
+      for (std::int64_t c = c2; c < n; c += kColumns) update(c0, c1, c, std::min(c + kColumns, n));
     }
     queue_.order(queue_.urgent(), queue_.main());
   }
+  void report_to(PivotStatus* status) {
+    report(queue_.main(), MatrixView<const T>(a_), verdict_, status);
+  }
 
  private:
-  static constexpr std::int64_t kPanel = 512;
-  static constexpr std::int64_t kColumns = 512;  // of the rest, updated at once
+  static constexpr std::int64_t kVerdictBytes = 128;
+  static_assert(sizeof(fused_kernel::Verdict) <= kVerdictBytes);
+  static constexpr std::int64_t kColumns = 1024;  // of the rest, updated at once
 
   /// Columns c0 … c1 − 1, to the last row.
   void factor(CudaStream& stream, std::int64_t c0, std::int64_t c1) {
-    const std::int64_t width = c1 - c0;
-    if (width <= kBlockMost) {
-      const MatrixView<T> block = a_.block(c0, c0, width, width);
-      factor_block(stream, block, c0, verdict_);
-      solve_block(stream, MatrixView<const T>(block), a_.block(c1, c0, a_.rows - c1, width));
-      return;
-    }
-    const std::int64_t middle = c0 + (width + 2 * kBlockMost - 1) / (2 * kBlockMost) * kBlockMost;
-    factor(stream, c0, middle);
-    update(stream, c0, middle, middle, c1);
-    factor(stream, middle, c1);
+    factor_panel(stream, a_.block(c0, c0, a_.rows - c0, c1 - c0), c0, verdict_, scratch_);
   }
 
   /// Columns first … last − 1, to the last row, by columns c0 … c1 − 1.
-  void update(CudaStream& stream, std::int64_t c0, std::int64_t c1, std::int64_t first,
-              std::int64_t last) {
+  void update(std::int64_t c0, std::int64_t c1, std::int64_t first, std::int64_t last) {
     const std::int64_t width = last - first;
     const MatrixView<const T> on_diagonal(a_.block(first, c0, width, c1 - c0));
-    update_triangle(stream, on_diagonal, a_.block(first, first, width, width));
-    blas::gemm_minus_adjoint(stream,
+    update_triangle(queue_.main(), on_diagonal, a_.block(first, first, width, width));
+    blas::gemm_minus_adjoint(queue_.main(),
                              MatrixView<const T>(a_.block(last, c0, a_.rows - last, c1 - c0)),
                              on_diagonal, a_.block(last, first, a_.rows - last, width));
   }
 
   CudaQueue& queue_;
   MatrixView<T> a_;
-  Verdict* verdict_;
+  fused_kernel::Verdict* verdict_;
+  std::byte* scratch_;
 };
-
-constexpr std::int64_t kVerdictBytes = 128;
-static_assert(sizeof(Verdict) <= kVerdictBytes);
 
 template <class T>
 void factor(CudaQueue& cuda, MatrixView<T> a, PivotStatus* status) {
-  auto* verdict = static_cast<Verdict*>(cuda.scratch(kVerdictBytes));
-  start_verdict(cuda.main(), verdict);
-  Panels<T>(cuda, a, verdict).run();
-  report(cuda.main(), MatrixView<const T>(a), verdict, status);
+  const std::int64_t bytes = Panels<T>::scratch_bytes();
+  auto* scratch = static_cast<std::byte*>(cuda.scratch(bytes));
+  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
+               "cudaMemsetAsync");
+  Panels<T> panels(cuda, a, scratch);
+  panels.run();
+  panels.report_to(status);
 }
 
 CudaStream& stream_of(Queue& queue) { return static_cast<CudaQueue&>(queue).main(); }
@@ -154,7 +152,7 @@ void trmm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 template <class T>
 void syrk_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(syrk, parameters.variant, 0);
-  constexpr std::int64_t kColumns = 512;
+  constexpr std::int64_t kColumns = 1024;
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const auto c = matrix_of<T>(calls[i][0]);
     const auto a = matrix_of<const T>(calls[i][1]);
