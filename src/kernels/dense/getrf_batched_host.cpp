@@ -16,7 +16,7 @@ void getrf_batched_host(Queue& queue, const KernelCalls& calls,
     auto* statuses = static_cast<PanelStatus*>(x[2].data);
     for (std::int64_t m = 0; m < x[1].cols; ++m) {
       const LuBatchEntry& entry = entries[m];
-      const MatrixView<T> a(static_cast<T*>(entry.data), entry.n, entry.n, entry.ld);
+      const MatrixView<T> a{static_cast<T*>(entry.data), entry.n, entry.n, entry.ld};
       const double before = largest_to_factor<T>(a, 0);
       eliminate_by_halves(a, entry.pivots, PivotSearch::down);
       statuses[m] = status_of_panel<T>(a, 0, before);
