@@ -63,7 +63,7 @@ void getrf_reference(Queue& queue, const KernelCalls& calls, const KernelParamet
 /// By halves of the columns, with BLAS.
 template <class T>
 void getrf_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
-/// By blocks of columns, with look-ahead; the panel between them in one launch.
+/// By steps of columns, with look-ahead: see getrf_cuda.cu.
 template <class T>
 void getrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend/blas_cuda.hpp"

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <limits>
 
 #include "kernels/backend/blas_complex_cuda.hpp"
 #include "kernels/dense/lu_numbers_cuda.hpp"
@@ -254,7 +253,7 @@ void solve_block(const CudaStream& stream, MatrixView<const T> l, MatrixView<T> 
 
 std::int64_t panel_scratch_bytes() {
   return std::max(fused_kernel::scratch_bytes(2 * kPanelMost, 2 * kPanelMost, kPanelTile),
-                  fused_kernel::zeroed_bytes(kOperandBytes / 16, kPanelTile));
+                  fused_kernel::zeroed_bytes(kOperandBytes / 8, kPanelTile));
 }
 
 template <class T>

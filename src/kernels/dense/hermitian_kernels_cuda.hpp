@@ -2,7 +2,8 @@
 // The operations of Cholesky's factorization and its solves for Hermitian matrices on the GPU.
 //
 // Contract: as potrf.hpp, potrf_batched.hpp, trsm.hpp, trmm.hpp, syrk.hpp and gemm.hpp have them;
-// what these transpose is conjugated, too. T is std::complex of double or float.
+// what these transpose is conjugated, too. In solves the bits of a column may depend on those
+// beside it. T is std::complex of double or float.
 
 #include "kernels/backend/kernel_table.hpp"
 

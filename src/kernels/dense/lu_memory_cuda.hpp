@@ -1,7 +1,7 @@
 #pragma once
 // The shared memory of a thread block that factors a panel of LU.
 //
-// Contract: as lu_messages_cuda.hpp; only for lu_panel_cuda.cu and what it includes.
+// Contract: as lu_messages_cuda.hpp; only for *_cuda.cu.
 
 #include <type_traits>
 

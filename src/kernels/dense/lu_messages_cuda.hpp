@@ -4,7 +4,8 @@
 // Contract: for each column every block sends a message, once: a Candidate and the elements of its
 // row. `receive` waits for those of all blocks. Messages of one column have other places than
 // those of the next; a block sends for a column once all its threads are done with the messages of
-// the column before. Only for lu_panel_cuda.cu.
+// the column before. A block that is alone stages them, and sends none.
+// Only for *_cuda.cu.
 
 #include <cooperative_groups.h>
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <utility>
 
 #include "kernels/backend/blas_cuda.hpp"
 #include "kernels/dense/lu_panel_block_cuda.hpp"
@@ -88,13 +87,6 @@ std::int64_t panel_scratch_bytes() {
 }
 
 template <class T>
-std::int64_t rows_max() {
-  constexpr int kRows = kThreadBytes / static_cast<int>(sizeof(T)) / 8;  // eight columns at a time
-  return static_cast<std::int64_t>(std::min(multiprocessors(), kBlocksMost)) * kPanelThreads *
-         kRows;
-}
-
-template <class T>
 void factor_panel(const CudaStream& stream, MatrixView<T> a, std::int64_t* pivots,
                   std::int64_t base, void* scratch, int number, cudaEvent_t started) {
   constexpr int kSize = static_cast<int>(sizeof(T));
@@ -144,7 +136,6 @@ void factor_panel(const CudaStream& stream, MatrixView<T> a, std::int64_t* pivot
 }
 
 #define STRATA_INSTANTIATE(T)                                                                  \
-  template std::int64_t rows_max<T>();                                                         \
   template void factor_panel<T>(const CudaStream&, MatrixView<T>, std::int64_t*, std::int64_t, \
                                 void*, int, cudaEvent_t);
 STRATA_INSTANTIATE(double)

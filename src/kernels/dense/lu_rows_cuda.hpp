@@ -4,7 +4,7 @@
 //
 // Contract: load() brings a group of columns up to date with all columns on its left. Every element
 // has its products taken off in the order of those columns, by tensor cores in fp64 and complex128.
-// Only for lu_panel_cuda.cu.
+// Only for *_cuda.cu.
 
 #include "kernels/dense/lu_memory_cuda.hpp"
 #include "kernels/dense/lu_numbers_cuda.hpp"

@@ -12,8 +12,6 @@
 // throughout: with inverses of triangles the residual would grow with their condition (Higham,
 // "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 14.2).
 
-#include <algorithm>
-
 #include "kernels/dense/lu_memory_cuda.hpp"
 #include "kernels/dense/lu_numbers_cuda.hpp"
 #include "kernels/dense/lu_rows_cuda.hpp"

@@ -4,6 +4,7 @@
 // Contract: PanelStatus (getrf.hpp) from what many threads note. Only for *_cuda.cu.
 
 #include <climits>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 

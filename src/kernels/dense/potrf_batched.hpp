@@ -6,8 +6,9 @@
 // of the matrices (BatchEntry, 3 × count int64; host memory from Device::allocate_host), and their
 // statuses (PivotStatus, 4 × count fp64, as the list). Each matrix as potrf.hpp has it for one
 // block: a failure of one leaves the others as they are. Orders may differ and be 0. The matrices
-// do not overlap. T is double or float. (Blocks of a schedule are factored together by a task of
-// potrf with many calls; this is for matrices that are the caller's.)
+// do not overlap. T is double or float, or std::complex of one of them: L_i·L_iᴴ then. (Blocks of a
+// schedule are factored together by a task of potrf with many calls; this is for matrices that are
+// the caller's.)
 
 #include "kernels/backend/kernel_table.hpp"
 #include "kernels/dense/potrf.hpp"

@@ -3,9 +3,9 @@
 //
 // Contract: operands X (m × n) and L (square, of order m on the left and n on the right; its lower
 // triangle is read and not checked). The variant says the side and whether L enters transposed. T
-// is double or float, or std::complex of one of them. There, solved with
-// from the left, the bits of a column of X depend on L and that column alone, among at most
-// kMostColumns (solve_columns_cuda.hpp).
+// is double or float, or std::complex of one of them. On a GPU, of real numbers solved with from
+// the left, the bits of a column of X depend on L and that column alone, among at most kMostColumns
+// (solve_columns_cuda.hpp).
 
 #include "kernels/backend/kernel_table.hpp"
 
