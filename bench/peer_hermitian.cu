@@ -71,11 +71,6 @@ __global__ void lower_product(const T* l, std::int64_t n, std::int64_t ld, bool 
   out[i] = sum;
 }
 
-__global__ void start(std::int64_t n, std::uint64_t seed, Sum* v) {
-  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
-  if (i < n) v[i] = {{vector_at(seed, i), 0}, {0, 0}};
-}
-
 template <class T>
 __global__ void compare_rows(std::int64_t n, std::uint64_t seed, const Sum* y, double* errors,
                              double* norms) {
@@ -103,7 +98,7 @@ double residual_of(const T* l, std::int64_t n, std::int64_t ld, std::uint64_t se
   auto* first = static_cast<Sum*>(v.get());
   auto* second = static_cast<Sum*>(w.get());
   auto* errors = static_cast<double*>(sums.get());
-  start<<<blocks(n), kThreads>>>(n, seed, first);
+  start_vector<<<blocks(n), kThreads>>>(n, seed, first);
   lower_product<T><<<blocks(n), kThreads>>>(l, n, ld, true, first, second);
   lower_product<T><<<blocks(n), kThreads>>>(l, n, ld, false, second, first);
   compare_rows<T><<<blocks(n), kThreads>>>(n, seed, first, errors, errors + n);

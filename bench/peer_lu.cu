@@ -62,11 +62,6 @@ __global__ void triangle_product(const T* f, std::int64_t n, std::int64_t ld, bo
   out[i] = sum;
 }
 
-__global__ void start_vector(std::int64_t n, std::uint64_t seed, Sum* v) {
-  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
-  if (i < n) v[i] = {{vector_at(seed, i), 0}, {0, 0}};
-}
-
 /// Row by row: what y, the rows of L·U·v in the order of A's rows, differs by from A·v; and the sum
 /// of the magnitudes of A's row.
 template <class T>

@@ -87,6 +87,12 @@ struct Sum {
   CompensatedSum im;
 };
 
+/// v(i) = vector_at(seed, i).
+static __global__ void start_vector(std::int64_t n, std::uint64_t seed, Sum* v) {
+  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
+  if (i < n) v[i] = {{vector_at(seed, i), 0}, {0, 0}};
+}
+
 inline double largest(const double* device, std::int64_t n) {
   std::vector<double> values(static_cast<std::size_t>(n));
   check(cudaMemcpy(values.data(), device, values.size() * sizeof(double), cudaMemcpyDeviceToHost),

@@ -106,7 +106,7 @@ class SmallMatrix {
         if (g >= live) continue;
 #pragma unroll
         for (int c = g; c < g + kTurn; c += kChunk<T>)
-          if (c + kChunk < T >> i) store_chunk(row + c, &x_[c]);
+          if (i < c + kChunk<T>) store_chunk(row + c, &x_[c]);
       }
     }
     if (j < n_) {  // else no row is left, and `best` is none
