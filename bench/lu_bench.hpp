@@ -2,8 +2,9 @@
 // bench lu: our LU with partial pivoting beside LAPACK's, in one process.
 //
 // Contract: both factor the same matrix, uniform in [−1, 1) (in both parts of complex numbers), by
-// seed. Ours starts from panels in host memory and ends with the factors there; getrf works in
-// place, in host memory. Runs alternate, so that a machine whose speed drifts serves both alike.
+// seed. Ours starts from panels in host memory and ends with the factors there, of a second matrix
+// or where A was; getrf works in place, in host memory. Runs alternate, so that a machine whose
+// speed drifts serves both alike.
 // Figures are medians over `repeats` runs after one to warm up (none where repeats is 1).
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct LuBench {
   std::uint64_t seed = 1;
   std::string peer;                        ///< "" or "openblas"; in core "cusolver"
   int peer_threads = 0;                    ///< 0: all cores
+  bool overwrites = false;                 ///< in host memory: A is where the factors are kept
   bool in_core = false;                    ///< the matrix lies on the device: lu_in_core.hpp
   std::int64_t batch = 0;                  ///< in core: matrices at a time; 0: one by getrf
   std::optional<StripeOptions> stripes{};  ///< in storage: by stripes, not by panels

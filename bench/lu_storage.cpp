@@ -15,6 +15,7 @@
 #include "base/index.hpp"
 #include "base/random.hpp"
 #include "base/work_crew.hpp"
+#include "bench/uniform_matrix.hpp"
 #include "strata/calibrate.hpp"
 #include "strata/detect.hpp"
 
@@ -40,8 +41,7 @@ class Folders {
 
 /// By rows or by columns the same matrix.
 MatrixSource<double> uniform_matrix(std::int64_t n, std::uint64_t seed, bool by_rows) {
-  const auto crew = std::make_shared<WorkCrew>(
-      static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1);
+  const auto crew = std::make_shared<WorkCrew>(helping_threads());
   const std::int64_t along = by_rows ? n : 1;
   const std::int64_t across = by_rows ? 1 : n;
   return {n, by_rows, [=](std::int64_t first, std::int64_t count, double* to) {
@@ -52,37 +52,6 @@ MatrixSource<double> uniform_matrix(std::int64_t n, std::uint64_t seed, bool by_
               }
             });
           }};
-}
-
-/// max |A·x − b| and HPL's residual.
-void set_residuals(const MatrixSource<double>& a, const std::vector<double>& x,
-                   const std::vector<double>& b, LuStorageRow& row) {
-  const std::int64_t n = a.n;
-  const std::int64_t columns = std::clamp<std::int64_t>(
-      (std::int64_t{8} << 20) / std::max<std::int64_t>(n, 1), 1, std::max<std::int64_t>(n, 1));
-  std::vector<double> slab(at(n * columns));
-  std::vector<double> r(b);
-  std::vector<double> sums(at(n));
-  for (std::int64_t first = 0; first < n; first += columns) {
-    const std::int64_t count = std::min(columns, n - first);
-    a.fill(first, count, slab.data());
-    for (std::int64_t c = 0; c < count; ++c) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        r[at(i)] -= slab[at(c * n + i)] * x[at(first + c)];
-        sums[at(i)] += std::abs(slab[at(c * n + i)]);
-      }
-    }
-  }
-  double norm_x = 0;
-  double norm_b = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (!(std::abs(r[at(i)]) <= row.largest_residual)) row.largest_residual = std::abs(r[at(i)]);
-    norm_x = std::max(norm_x, std::abs(x[at(i)]));
-    norm_b = std::max(norm_b, std::abs(b[at(i)]));
-  }
-  const double norm_a = n == 0 ? 0 : *std::max_element(sums.begin(), sums.end());
-  row.hpl_residual = row.largest_residual / (0x1p-53 * (norm_a * norm_x + norm_b) *
-                                             static_cast<double>(std::max<std::int64_t>(n, 1)));
 }
 
 MatrixView<const double> column_of(const std::vector<double>& x) {
@@ -147,7 +116,12 @@ LuStorageRow run_one(std::int64_t n, const LuBench& bench, LuOptions options) {
   const std::int64_t read = planned.storage_read_bytes - n * n * bytes_of(Element::fp64);
   row.bound_seconds = std::max(static_cast<double>(read) / row.read_rate,
                                static_cast<double>(planned.storage_write_bytes) / row.write_rate);
-  if (row.refusal.empty()) set_residuals(uniform_matrix(n, bench.seed, false), x, b, row);
+  if (row.refusal.empty()) {
+    const LinearResidual left =
+        residual_of<double>(n, uniform_matrix(n, bench.seed, false).fill, x, b);
+    row.largest_residual = left.largest;
+    row.hpl_residual = left.hpl;
+  }
   return row;
 }
 

@@ -65,6 +65,7 @@ using Run = std::function<int()>;
 void add_info(Command& app, CommonOptions& common, Run& run);
 void add_plan(Command& app, CommonOptions& common, Run& run);
 void add_solve(Command& app, CommonOptions& common, Run& run);
+void add_inverse(Command& app, CommonOptions& common, Run& run);
 void add_loglik(Command& app, CommonOptions& common, Run& run);
 void add_fit(Command& app, CommonOptions& common, Run& run);
 void add_predict(Command& app, CommonOptions& common, Run& run);

@@ -165,10 +165,19 @@ void MatrixFile::take(const MatrixMarket& entries) {
   }
 }
 
+MatrixFile MatrixFile::identity(std::int64_t n) {
+  MatrixFile file;
+  file.path_ = "the identity";
+  file.identity_ = n;
+  return file;
+}
+
 std::int64_t MatrixFile::rows() const noexcept {
+  if (identity_) return *identity_;
   return file_ ? file_->rows() : complex_ ? complex_->rows : real_.rows;
 }
 std::int64_t MatrixFile::cols() const noexcept {
+  if (identity_) return *identity_;
   return file_ ? file_->cols() : complex_ ? complex_->cols : real_.cols;
 }
 int MatrixFile::dimensions() const noexcept {
@@ -196,14 +205,27 @@ template MatrixView<const float> MatrixFile::stored() const;
 template MatrixView<const Complex128> MatrixFile::stored() const;
 template MatrixView<const Complex64> MatrixFile::stored() const;
 
+namespace {
+
+template <class W>
+DenseMatrix<W> identity_of(std::int64_t n) {
+  DenseMatrix<W> identity{std::vector<W>(static_cast<std::size_t>(n * n)), n, n};
+  for (std::int64_t i = 0; i < n; ++i) identity.view()(i, i) = 1;
+  return identity;
+}
+
+}  // namespace
+
 template <>
 DenseMatrix<double> MatrixFile::dense() const {
+  if (identity_) return identity_of<double>(*identity_);
   require(!is_complex(), ErrorKind::input, "dense",
           "{}: holds complex numbers, and real ones are needed here", path_);
   return file_ ? file_->to_dense() : real_;
 }
 template <>
 DenseMatrix<Complex128> MatrixFile::dense() const {
+  if (identity_) return identity_of<Complex128>(*identity_);
   if (file_) return file_->to_dense_complex();
   if (complex_) return *complex_;
   return {std::vector<Complex128>(real_.values.begin(), real_.values.end()), real_.rows, real_.cols,

@@ -22,6 +22,8 @@ class MatrixFile {
   explicit MatrixFile(std::string path);
   /// Entries that were read; one column of a .mtx is a vector.
   MatrixFile(std::string path, const MatrixMarket& entries);
+  /// The identity, which is in no file and takes no memory: for dense() alone.
+  [[nodiscard]] static MatrixFile identity(std::int64_t n);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::int64_t rows() const noexcept;
@@ -48,9 +50,11 @@ class MatrixFile {
   [[nodiscard]] DenseMatrix<W> dense() const;
 
  private:
+  MatrixFile() = default;
   void take(const MatrixMarket& entries);
 
   std::string path_;
+  std::optional<std::int64_t> identity_;  // its order
   std::optional<NpyFile> file_;
   DenseMatrix<double> real_;
   std::optional<DenseMatrix<std::complex<double>>> complex_;

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   add_info(app, common, run);
   add_plan(app, common, run);
   add_solve(app, common, run);
+  add_inverse(app, common, run);
   add_loglik(app, common, run);
   add_variogram(app, common, run);
   add_fit(app, common, run);

@@ -24,6 +24,7 @@ namespace strata::cli {
 namespace {
 
 struct SolveArguments {
+  bool inverse = false;  ///< the identity is the right-hand side
   FactorArguments factor;
   SparseSystem system;
   std::string precision = "auto";
@@ -135,7 +136,8 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
       arguments.of_sparse,
       fmt::format("is an option of sparse matrices, and {} is {}", matrix.path(),
                   matrix.is_complex() ? "of complex numbers, solved as a dense one" : "dense"));
-  const MatrixFile rhs(arguments.system.rhs);
+  const MatrixFile rhs =
+      arguments.inverse ? MatrixFile::identity(matrix.rows()) : MatrixFile(arguments.system.rhs);
   check_interrupt();
   check_shapes(matrix, rhs);
   const std::string& triangle = arguments.factor.triangle;
@@ -267,7 +269,59 @@ void add_sparse_options(Command& verb, SolveArguments& arguments) {
   arguments.of_sparse.push_back(arguments.condition.front());
 }
 
+/// A of a dense matrix: its precision is that of the file, unless another is asked for.
+int run_inverse(SolveArguments arguments, const CommonOptions& common) {
+  const std::string& path = arguments.factor.matrix;
+  const std::string& output = arguments.system.output;
+  require(is_called(output, ".npy") || is_called(output, ".mtx"), ErrorKind::misuse, "inverse",
+          "--output '{}': the inverse is a file called .npy or .mtx (or these with .gz)", output);
+  check_outputs(common, {{"--output", output}}, {path, common.rates});
+  require(!arguments.factor.is_saved(), ErrorKind::misuse, "inverse",
+          "'{}' is a factor: 'strata solve' takes it, with columns of the identity", path);
+  std::optional<MatrixFile> matrix;
+  if (is_called(path, ".mtx")) {
+    const MatrixMarket entries = read_entries(path, arguments.factor.triangle);
+    require(entries.is_array || entries.is_complex, ErrorKind::misuse, "inverse",
+            "{} is sparse, and its inverse is not: 'strata variances' has its diagonal, 'strata "
+            "solve' columns of it",
+            path);
+    matrix.emplace(path, entries);
+  } else {
+    matrix.emplace(path);
+  }
+  require_square(*matrix);
+  if (arguments.precision == "auto") arguments.precision = matrix->is_single() ? "fp32" : "fp64";
+  return solve_dense(*matrix, arguments, common, common.cholesky_options());
+}
+
 }  // namespace
+
+void add_inverse(Command& app, CommonOptions& common, Run& run) {
+  Command verb = app.add_subcommand("inverse", "inverse of a dense matrix, certified");
+  add_examples(verb, {"strata inverse A.npy -o X.npy",
+                      "strata inverse A.npy -o X.npy --method lu --device-memory 2GiB"});
+  auto arguments = std::make_shared<SolveArguments>();
+  arguments->inverse = true;
+  common.add_to(verb);
+  verb.add_option("A", arguments->factor.matrix, "matrix: .npy, .mtx or .mtx.gz").required();
+  verb.add_option("-o,--output", arguments->system.output, "where the inverse goes: .npy or .mtx")
+      .required();
+  verb.add_option("--precision", arguments->precision,
+                  "auto, fp64, fp32 or mixed, as of 'strata solve'; auto is that of the file")
+      .check(one_of({"auto", "fp64", "fp32", "mixed"}))
+      .capture_default_str();
+  verb.add_option("--method", arguments->method,
+                  "auto, cholesky or lu; auto is cholesky, and lu where A is not symmetric "
+                  "positive definite")
+      .check(one_of({"auto", "cholesky", "lu"}))
+      .capture_default_str();
+  verb.add_option("--triangle", arguments->factor.triangle,
+                  "lower or upper: the matrix is symmetric, and that triangle of the file counts")
+      .check(one_of({"lower", "upper"}));
+  verb.callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_inverse(*arguments, common); };
+  });
+}
 
 void add_solve(Command& app, CommonOptions& common, Run& run) {
   Command verb = app.add_subcommand(

@@ -253,6 +253,8 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
                     {"fp64", "fp32", "complex128", "complex64"});
   algorithm.add_option("--peer", bench->peer, "openblas; in core cusolver")
       .check(one_of({"openblas", "cusolver"}));
+  algorithm.add_flag("--overwrite", bench->overwrites,
+                     "the factors lie where the matrix was, so that host memory holds one");
   algorithm.add_flag("--in-core", bench->in_core,
                      "the factorization alone, of a matrix that lies in the memory of a GPU");
   algorithm

@@ -99,6 +99,11 @@ class LuFactor {
 
 /// Factors A (n × n). A numerical failure is in `info()`; everything else is thrown as Error.
 [[nodiscard]] LuFactor lu(ConstArrayRef a, const LuOptions& options = {});
+/// The same where A lies, so that the host holds one matrix: columns of n numbers, one behind the
+/// other, which afterwards hold panels of L and U in an order of the library's own. They outlive
+/// the factor, and nobody else uses them meanwhile; copy_factors() does not take them. What is
+/// thrown while A is factored leaves nothing of it.
+[[nodiscard]] LuFactor lu_overwriting(ArrayRef a, const LuOptions& options = {});
 
 /// What `solve_general` hands back beside x.
 struct GeneralSolveResult {
@@ -134,14 +139,19 @@ struct GeneralSolveResult {
 [[nodiscard]] GeneralSolveResult solve_general(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                                const LuOptions& options = {});
 
-/// The same X and certificate by factors in fp32 (complex64), which take half of the memory and of
-/// the time. X is refined to the backward errors of fp64 by steps, or by GMRES with the factors as
-/// preconditioner. Where they do not do, because A is singular in fp32, the backward errors or the
-/// bounds are not those of fp64, A is factored again in fp64, and `fallback` says why: what is
-/// handed back is then solve_general()'s. Rows and columns are scaled by powers of two before they
-/// are rounded, so that no element leaves the range of fp32. Beside A the host holds the factors
-/// alone; those in fp32 are gone when A is factored again. The determinant is that of the factors.
-/// A and X are in fp64, or in complex128.
+/// X ← A⁻¹, n × n: solve_general() with the identity, which takes n × n more numbers of host memory
+/// while it runs. The bounds are those of the worst column.
+[[nodiscard]] GeneralSolveResult inverse_general(ConstArrayRef a, ArrayRef x,
+                                                 const LuOptions& options = {});
+
+/// X and certificate of solve_general() by factors in fp32 (complex64), which take half of the
+/// memory and of the time. X is refined to the backward errors of fp64 by steps, or by GMRES with
+/// the factors as preconditioner. Where they do not do, because A is singular in fp32, the backward
+/// errors or the bounds are not those of fp64, A is factored again in fp64, and `fallback` says
+/// why: what is handed back is then solve_general()'s. Rows and columns are scaled by powers of two
+/// before they are rounded, so that no element leaves the range of fp32. Beside A the host holds
+/// the factors alone; those in fp32 are gone when A is factored again. The determinant is that of
+/// the factors. A and X are in fp64, or in complex128.
 [[nodiscard]] GeneralSolveResult solve_general_mixed(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                                      const LuOptions& options = {});
 

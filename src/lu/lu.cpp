@@ -88,7 +88,7 @@ double largest_of(MatrixView<const T> a) {
 }
 
 template <class T>
-LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
+void check_matrix(MatrixView<const T> a, const LuOptions& options) {
   require(a.rows == a.cols, ErrorKind::misuse, "lu", "a {} by {} matrix is not square", a.rows,
           a.cols);
   require(a.rows >= 0 && a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, "lu",
@@ -97,11 +97,34 @@ LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
           "the matrix of order {} has no data", a.rows);
   require(!options.run.storage.used(), ErrorKind::misuse, "lu",
           "a factor in storage is made by factor_general()");
+}
+
+template <class T>
+LuProblem problem_of(MatrixView<const T> a) {
   LuProblem problem;
   problem.n = a.rows;
   problem.precision = element_of<T>;
-  auto state = std::make_unique<LuFactor::State>(LuFactor::State{LuPanels(problem, options)});
+  return problem;
+}
+
+template <class T>
+LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
+  check_matrix(a, options);
+  auto state = std::make_unique<LuFactor::State>(LuFactor::State{LuPanels(problem_of(a), options)});
   (void)state->panels.factor(source_of_view<T>(a.data, a.ld, false), largest_of(a));
+  return LuFactor(std::move(state));
+}
+
+template <class T>
+LuFactor factor_there(MatrixView<T> a, const LuOptions& options) {
+  const MatrixView<const T> read = a;
+  check_matrix(read, options);
+  require(a.rows <= 1 || a.ld == a.rows, ErrorKind::misuse, "lu",
+          "columns of {} numbers that are {} apart cannot be overwritten: lu() takes them", a.rows,
+          a.ld);
+  auto state = std::make_unique<LuFactor::State>(
+      LuFactor::State{LuPanels(problem_of(read), options, reinterpret_cast<std::byte*>(a.data))});
+  (void)state->panels.factor(nullptr, largest_of(read));
   return LuFactor(std::move(state));
 }
 
@@ -109,6 +132,16 @@ LuFactor factor_view(MatrixView<const T> a, const LuOptions& options) {
 
 LuFactor lu(ConstArrayRef a, const LuOptions& options) {
   return with_columns(a, "lu", [&](auto columns) { return factor_view(columns, options); });
+}
+
+LuFactor lu_overwriting(ArrayRef a, const LuOptions& options) {
+  check_array(a, "lu");
+  return dispatch_blas(a.element, [&]<class T>(std::type_identity<T>) {
+    require(lies_by_columns<T>(a), ErrorKind::misuse, "lu",
+            "an array that does not lie by columns cannot be overwritten: lu() takes it");
+    return factor_there(MatrixView<T>{static_cast<T*>(a.data), a.rows, a.cols, a.col_stride},
+                        options);
+  });
 }
 
 RunReport simulate_lu(std::int64_t n, const Machine& machine, const LuOptions& options,

@@ -166,7 +166,7 @@ Schedule LuCandidates::schedule(std::int64_t tile, std::int64_t order) const {
 
 PlanOptions LuCandidates::options() const {
   PlanOptions options = options_of(policy_);
-  options.urgent_queue = policy_ == Policy::opt && problem_.devices > 1 && !is_cpu(machine_);
+  options.urgent_queue = policy_ == Policy::opt && !is_cpu(machine_);
   options.homes = homes_;
   return options;
 }

@@ -57,23 +57,39 @@ LuPanels::LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t ma
       stored_ = std::make_unique<StoredPanels>(problem_, options.run.storage, matrix);
       problem_.done = stored_->done();
     }
-    plan();
+    plan(false);
     if (!stored_) stored_ = std::make_unique<StoredPanels>(problem_, options.run.storage, matrix);
     return;
   }
-  plan();
-  panels_ = std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
+  open_memory(nullptr);
+}
+
+LuPanels::LuPanels(LuProblem problem, const LuOptions& options, std::byte* home)
+    : options_(options),
+      session_(devices_of(options, problem.precision), options.run),
+      problem_(problem) {
+  problem_.factor_identity = session_.new_identity();
+  problem_.pivots_identity = session_.new_identity();
+  open_memory(home);
+}
+
+/// `home`: of the panels; null: they are given memory.
+void LuPanels::open_memory(std::byte* home) {
+  plan(home != nullptr);
+  panels_ = home != nullptr ? std::make_shared<FamilyMemory>(blocks(), kPanelFamily, home)
+                            : std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
   pinner_ =
       std::make_unique<HostPinner>(session_.devices(), panels_->data(),
-                                   blocks().total_bytes(kPanelFamily), options.run.host_pinning);
+                                   blocks().total_bytes(kPanelFamily), options_.run.host_pinning);
   // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
   session_.reserve_beside_adopted(kRightSidesReserved * problem_.n * bytes_of(problem_.precision));
 }
 
-void LuPanels::plan() {
+void LuPanels::plan(bool overwrites) {
   PlannedRun planned = plan_lu(problem_, session_.machine(), options_);
+  if (overwrites) planned.host_bytes -= planned.plan->schedule().blocks.total_bytes(kPanelFamily);
   if (!problem_.in_storage) check_host_memory(planned, options_.run, "lu");
   session_.adopt(std::move(planned));
 }
@@ -98,7 +114,7 @@ const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   if (stored_) {
     factor_in_storage(std::move(source));
   } else {
-    panels_->reset(std::move(source));
+    if (source) panels_->reset(std::move(source));
     std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count(), PanelStatus{});
     MemoryStore store(blocks(), {panels_, pivots_, statuses_});
     run_factorization(store);

@@ -26,6 +26,8 @@ class LuPanels {
   /// when the host cannot hold the factor or a device budget does not suffice.
   /// `matrix` tells what rests in storage from other matrices.
   LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix = 0);
+  /// The same, in memory of the caller's, which holds the matrix, n × n numbers by columns.
+  LuPanels(LuProblem problem, const LuOptions& options, std::byte* home);
   LuPanels(LuPanels&&) = default;
   LuPanels& operator=(LuPanels&&) = delete;  // would let go of memory that is being pinned
 
@@ -33,7 +35,8 @@ class LuPanels {
   [[nodiscard]] const LuInfo& info() const noexcept { return info_; }
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
 
-  /// Factors the matrix that `source` provides, whose largest element has this magnitude.
+  /// Factors the matrix that `source` provides, or, without one, the one in the caller's memory.
+  /// Its largest element has this magnitude.
   const LuInfo& factor(BlockSource source, double largest);
   /// B ← A⁻¹·B, n × nrhs, or as LuSolveProblem::variant says. T is the factor's type.
   template <class T>
@@ -82,7 +85,9 @@ class LuPanels {
   /// The diagonal of panel p.
   template <class T>
   [[nodiscard]] std::vector<T> diagonal_of(std::int64_t p) const;
-  void plan();
+  /// `overwrites`: the caller has the memory of the panels.
+  void plan(bool overwrites);
+  void open_memory(std::byte* home);
   void run_factorization(BlockStore& store);
   void factor_in_storage(BlockSource source);
   [[nodiscard]] const BlockTable& blocks() const {

@@ -185,6 +185,7 @@ Schedule lu_factorization(const LuProblem& problem) {
   // Schedules are copied.
   const auto steps = std::make_shared<const std::vector<SlabStep>>(slab_steps(problem, panels));
   schedule.steps = std::ssize(*steps);
+  schedule.few_slots = true;
   schedule.emit = [steps, devices = problem.devices, factor = in_storage ? kFactorFamily : -1](
                       std::int64_t s, TaskList& tasks) {
     const auto [first, end, k, k_end, in_turn, backwards] = (*steps)[static_cast<std::size_t>(s)];
@@ -232,6 +233,7 @@ Schedule lu_solve(const LuSolveProblem& problem) {
   const std::int64_t group = problem.group > 0 ? problem.group : std::max<std::int64_t>(blocks, 1);
   const std::int64_t groups = panels == 0 ? 0 : (blocks + group - 1) / group;
   schedule.steps = groups * 2 * panels;
+  schedule.few_slots = true;
   schedule.emit = [=, variant = problem.variant, devices = problem.devices,
                    factor = problem.in_storage ? kPanelFamily : -1](std::int64_t s,
                                                                     TaskList& tasks) {

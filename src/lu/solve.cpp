@@ -152,4 +152,11 @@ GeneralSolveResult solve_general_mixed(ConstArrayRef a, ConstArrayRef b, ArrayRe
   return solve_array(a, b, x, options, true);
 }
 
+GeneralSolveResult inverse_general(ConstArrayRef a, ArrayRef x, const LuOptions& options) {
+  const std::int64_t n = std::max<std::int64_t>(a.rows, 0);
+  std::vector<double> identity(at(n * n));
+  for (std::int64_t i = 0; i < n; ++i) identity[at(i * (n + 1))] = 1;
+  return solve_general(a, MatrixView<const double>{identity.data(), n, n, n}, x, options);
+}
+
 }  // namespace strata

@@ -277,13 +277,45 @@ int PlanReader::Planner::make_room(int device, BlockId id) {
   const std::int32_t size_class = layout_.class_of(blocks_, id);
   int number = mine.take_free(size_class);
   if (number >= 0) return number;
-  number = device == layout_.host ? victim_on_host(size_class) : mine.victim(size_class);
+  number =
+      device == layout_.host ? victim_on_host(size_class) : victim_on_device(device, size_class);
   require(number >= 0, ErrorKind::memory, "plan",
           "{}: a task needs more blocks than there are slots on {}",
           blocks_.family(id.family()).name,
           device == layout_.host ? "host memory" : machine_.devices[at(device)].name);
   leave(device, number);
   return number;
+}
+
+/// The block that leaves a device. The one by the rule may be in use until the task that needs the
+/// slot could begin: of blocks that stream past, the one that was used just now. In a schedule of
+/// few slots another clean one leaves then, if its next use is not near: of those for which the
+/// task need not wait the one whose next use is furthest away, else the one that is idle first.
+int PlanReader::Planner::victim_on_device(int device, std::int32_t size_class) {
+  DeviceSlots& mine = slots(device);
+  const int by_rule = mine.victim(size_class);
+  if (!schedule_.few_slots || options_.eviction != Eviction::furthest_next_use || by_rule < 0)
+    return by_rule;
+  const double load = transfer_seconds(machine_.devices[at(device)].host_to_device,
+                                       layout_.class_bytes[at(size_class)]);
+  const double in_time = clock_[at(least_busy_queue(device))] - load;
+  const Slot& first = mine.slot(by_rule);
+  if (first.idle <= in_time || directory_.owns(device, first.block)) return by_rule;
+  const std::int64_t position = ahead_.position();
+  const std::int64_t near =
+      position + std::min<std::int64_t>((first.next_use - position) / 2, mine.count());
+  int best = by_rule;
+  const auto beats = [&](const Slot& slot, const Slot& other) {
+    if (slot.idle > in_time || other.idle > in_time) return slot.idle < other.idle;
+    return slot.next_use > other.next_use;
+  };
+  for (int s = 0; s < mine.count(); ++s) {
+    const Slot& slot = mine.slot(s);
+    if (slot.size_class != size_class || slot.block < 0 || slot.held || slot.retained) continue;
+    if (slot.next_use < near || directory_.owns(device, slot.block)) continue;
+    if (beats(slot, mine.slot(best))) best = s;
+  }
+  return best;
 }
 
 /// A block gives its slot up, which then has none.

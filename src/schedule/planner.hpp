@@ -59,6 +59,7 @@ class PlanReader::Planner {
   void let_go(int device, int number);
   int fetch(int device, const BlockUse& use, bool value_needed);
   int make_room(int device, BlockId id);
+  [[nodiscard]] int victim_on_device(int device, std::int32_t size_class);
   [[nodiscard]] int victim_on_host(std::int32_t size_class);
   void leave(int device, int number);
   [[nodiscard]] bool moves(int device, int number);

@@ -82,8 +82,8 @@ Elements elements_of(const BlockTable& blocks, const Task& task,
 
 bool same_work(const Schedule& a, const Schedule& b) {
   const auto shape = [](const Schedule& of) {
-    return std::tie(of.devices, of.steps, of.coarse_slots, of.own_places, of.resident, of.operands,
-                    of.blocks);
+    return std::tie(of.devices, of.steps, of.coarse_slots, of.few_slots, of.own_places, of.resident,
+                    of.operands, of.blocks);
   };
   if (shape(a) != shape(b)) return false;
   TaskList of_a;

@@ -51,6 +51,11 @@ FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, BlockSource sou
       source_(std::move(source)),
       written_(static_cast<std::size_t>(blocks.count(family))) {}
 
+FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, std::byte* data)
+    : data_(data, [](std::byte*) {}), written_(static_cast<std::size_t>(blocks.count(family))) {
+  for (std::int64_t block = 0; block < blocks.count(family); ++block) mark_written(block);
+}
+
 void FamilyMemory::reset(BlockSource source) {
   source_ = std::move(source);
   for (std::atomic<bool>& flag : written_) flag.store(false, std::memory_order_release);

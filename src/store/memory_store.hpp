@@ -26,6 +26,8 @@ class FamilyMemory {
   /// of a temporary family, of which few blocks come home if any, is not reserved: it takes what is
   /// written.
   FamilyMemory(const BlockTable& blocks, int family, BlockSource source = nullptr);
+  /// Memory of the caller's, which outlives it and has the blocks already.
+  FamilyMemory(const BlockTable& blocks, int family, std::byte* data);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
   [[nodiscard]] const BlockSource& source() const noexcept { return source_; }

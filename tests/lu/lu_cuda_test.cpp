@@ -103,6 +103,41 @@ TYPED_TEST(LuOnCuda, HasTheHostsPivotsAndTheSameBitsInAnyBudget) {
   }
 }
 
+double largest_difference(const Matrix<double>& a, const Matrix<double>& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.data.size(); ++i) {
+    const double apart = std::abs(a.data[i] - b.data[i]);
+    if (!(apart <= largest)) largest = apart;  // keeps a NaN
+  }
+  return largest;
+}
+
+/// Steps have 512 columns here, exchanges and solves go ahead of products, and products with 16,384
+/// rows and more are made with the transposed rows of U.
+TEST(LuOnCudaWide, HasTheHostsPivotsInOneBlockAndInPanelsOfAnyBudget) {
+  if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
+  const std::int64_t n = 17'000;
+  const Matrix<double> a = test::random_general(n, 37);
+  const LuFactor host = lu(a.view(), on("host", 256));
+  Matrix<double> expected(n, n);
+  host.copy_factors(expected.view());
+  Matrix<double> found(n, n);
+  const double limit = 1e-13 * static_cast<double>(n) * host.info().growth;
+  for (const std::int64_t panel : {n, std::int64_t{1024}}) {
+    const LuFactor whole = lu(a.view(), on("cuda:0", panel));
+    EXPECT_EQ(whole.pivots(), host.pivots()) << panel;
+    whole.copy_factors(found.view());
+    EXPECT_LE(largest_difference(found, expected), limit) << panel;
+  }
+  Matrix<double> mine = a;
+  LuOptions options = on("cuda:0", 1024);
+  options.run.device_memory_bytes = 6 * (n * 1024 * 8 + 8 * 1024 + 512) + 65536;
+  const LuFactor factor = lu_overwriting(mine.view(), options);
+  EXPECT_GT(factor.report().traffic.total(), 3 * n * n * 8);
+  factor.copy_factors(expected.view());
+  EXPECT_TRUE(test::same_bits(found.data, expected.data)) << "panels of 1024 in a budget";
+}
+
 class LuKindsOnCuda : public ::testing::TestWithParam<test::GeneralKind> {};
 
 TEST_P(LuKindsOnCuda, AreSolvedWithACertificateThatHolds) {

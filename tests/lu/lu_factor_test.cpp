@@ -106,6 +106,48 @@ TEST(LuFactorOf, AnyBudgetAndDevicesHasTheSameBits) {
   }
 }
 
+TEST(LuFactorOf, AMatrixThatIsOverwrittenHasTheSameBits) {
+  constexpr std::int64_t kN = 150;
+  const Matrix<double> a = test::random_general(kN, 23);
+  const Matrix<double> b = test::random_general(kN, 29);
+  LuFactor expected = lu(a.view(), in_panels(16));
+  Matrix<double> expected_factors(kN, kN);
+  expected.copy_factors(expected_factors.view());
+  Matrix<double> expected_x = b;
+  (void)expected.solve(expected_x.view());
+  for (const std::int64_t panels : {0, 3, 5}) {
+    LuOptions options = in_panels(16);
+    options.run.device_memory_bytes = panels * (kN * 16 * 8 + 512) + (panels > 0 ? 8192 : 0);
+    Matrix<double> mine = a;
+    LuFactor factor = lu_overwriting(mine.view(), options);
+    EXPECT_FALSE(test::same_bits(mine.data, a.data));
+    EXPECT_EQ(factor.pivots(), expected.pivots());
+    EXPECT_EQ(factor.info().determinant.log(), expected.info().determinant.log());
+    EXPECT_EQ(factor.info().growth, expected.info().growth);
+    EXPECT_LT(factor.report().host_bytes, kN * kN * 8);
+    Matrix<double> found(kN, kN);
+    factor.copy_factors(found.view());
+    EXPECT_TRUE(test::same_bits(found.data, expected_factors.data)) << panels;
+    Matrix<double> x = b;
+    (void)factor.solve(x.view());
+    for (std::size_t i = 0; i < x.data.size(); ++i)
+      ASSERT_NEAR(x.data[i], expected_x.data[i], 1e-9) << panels;
+  }
+}
+
+TEST(LuFactorOf, OnlyColumnsWithoutGapsAreOverwritten) {
+  Matrix<double> a = test::random_general(20, 31);
+  const Matrix<double> before = a;
+  EXPECT_THROW((void)lu_overwriting(MatrixView<double>{a.data.data(), 10, 10, 20}), Error);
+  EXPECT_THROW((void)lu_overwriting(ArrayRef(a.data.data(), Element::fp64, 20, 20, 20, 1)), Error);
+  EXPECT_THROW((void)lu_overwriting(MatrixView<double>{a.data.data(), 20, 10, 20}), Error);
+  EXPECT_TRUE(test::same_bits(a.data, before.data));
+  a(3, 5) = kNan;
+  EXPECT_EQ(lu_overwriting(a.view(), in_panels(7)).info().not_finite, 5);
+  Matrix<double> zero(4, 4);
+  EXPECT_EQ(lu_overwriting(zero.view(), in_panels(2)).info().zero_pivot, 0);
+}
+
 // ---- determinants
 
 /// Bareiss, "Sylvester's identity and multistep integer-preserving Gaussian elimination", 1968.

@@ -361,6 +361,49 @@ TEST(Eviction, LeastRecentlyUsedIsWhatItSays) {
   }
 }
 
+/// `passes` times all blocks of "S" stream past `kept` blocks of "A", each of which every one
+/// changes; the first pass is followed by one over `kept` of them, as by another slab.
+Schedule stream_of(std::int64_t kept, std::int64_t streamed, int passes, bool few_slots) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 6, .cols = 6 * kept, .tile_rows = 6, .tile_cols = 6});
+  blocks.add({.name = "S", .rows = 6, .cols = 6 * streamed, .tile_rows = 6, .tile_cols = 6});
+  std::vector<FlatTask> tasks;
+  for (int pass = 0; pass < passes; ++pass)
+    for (std::int64_t s = 0; s < streamed; ++s)
+      for (std::int64_t a = 0; a < kept; ++a)
+        tasks.push_back(flat_task(syrk, {BlockId(0, 0, a), BlockId(1, 0, s)}));
+  Schedule schedule = schedule_of(std::move(blocks), 1, {1, 1}, {tasks});
+  schedule.few_slots = few_slots;
+  return schedule;
+}
+
+TEST(Eviction, BlocksThatStreamPastAreLoadedWhileOthersAreUsedWhereSlotsAreFew) {
+  constexpr std::int64_t kKept = 4;
+  constexpr std::int64_t kStreamed = 12;
+  constexpr int kPasses = 3;
+  for (const int extra : {2, 3, 5}) {
+    Machine machine = machine_of(1, (kKept + extra) * 512, 1);
+    DeviceModel& device = machine.devices[0];
+    const double task = syrk.work(std::vector<BlockExtent>(2, {0, 0, 6, 6}), 0);
+    device.rate(Element::fp64) = task;  // a task takes a second, a load the time of two
+    device.host_to_device = {6 * 6 * 8 / 2.0, 0};
+    device.device_to_host = {1e12, 0};
+    const auto run = [&](bool few_slots) {
+      const Plan plan = plan_of(stream_of(kKept, kStreamed, kPasses, few_slots), machine);
+      EXPECT_EQ(check_plan(plan), "");
+      return std::pair(simulate(plan).seconds, plan.totals().loads);
+    };
+    const auto [seconds, loads] = run(true);
+    const auto [seconds_by_rule, loads_by_rule] = run(false);
+    const double work = static_cast<double>(kKept * kStreamed * kPasses);
+    // What is kept comes at first, as does the first that streams; then nothing waits.
+    EXPECT_LE(seconds, work + 2.0 * (kKept + 1) + 1e-6) << extra;
+    EXPECT_GT(seconds_by_rule, work + 2.0 * (kKept + 1) + 10) << extra;
+    EXPECT_LE(loads, kKept + kStreamed * kPasses) << extra;
+    EXPECT_GE(loads, loads_by_rule) << extra;
+  }
+}
+
 // ---- what cannot be planned
 
 template <class F>

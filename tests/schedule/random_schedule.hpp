@@ -191,7 +191,9 @@ inline Schedule random_schedule(std::uint64_t seed) {
     while (dice.roll(4) == 0) steps.emplace_back();  // steps may be empty
     steps.back().push_back(task);
   }
-  return schedule_of(std::move(blocks), devices, {3, 3, 2, 2}, std::move(steps));
+  Schedule schedule = schedule_of(std::move(blocks), devices, {3, 3, 2, 2}, std::move(steps));
+  schedule.few_slots = seed % 3 == 1;
+  return schedule;
 }
 
 }  // namespace strata::test

@@ -71,6 +71,7 @@ TEST(SameWork, NotWhereAnythingOfTheBlocksOrOfTheLastTaskDiffers) {
       [](Parts& p) { p.rest = [](Schedule& s) { s.devices = 2; }; },
       [](Parts& p) { p.rest = [](Schedule& s) { s.operands = {3}; }; },
       [](Parts& p) { p.rest = [](Schedule& s) { s.coarse_slots = true; }; },
+      [](Parts& p) { p.rest = [](Schedule& s) { s.few_slots = true; }; },
       [](Parts& p) { p.rest = [](Schedule& s) { s.own_places = true; }; },
       [](Parts& p) { p.rest = [](Schedule& s) { s.resident = true; }; },
       [](Parts& p) { p.rest = [](Schedule& s) { s.blocks.add({.name = "empty"}); }; },

@@ -45,6 +45,8 @@ void gemm_minus(CudaStream& stream, cublasOperation_t op_a, cublasOperation_t op
         name);
   };
   if constexpr (std::is_same_v<T, double>) {
+    if (op_a == CUBLAS_OP_N && op_b == CUBLAS_OP_N && gemm_minus_by_transposed(stream, k, a, b, c))
+      return;
     if (op_a == CUBLAS_OP_N && gemm_minus_large(stream, op_b, k, a, b, c)) return;
     call(cublasDgemm_64, "cublasDgemm", &minus_one, a.data, b.data, &one, c.data);
   } else if constexpr (std::is_same_v<T, float>) {

@@ -2,6 +2,7 @@
 
 #include "kernels/backend/gemm_large_cuda.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -78,6 +79,28 @@ class Product {
   Layout c_;
 };
 
+constexpr std::int64_t kRowsMin = 16384;   // of C, that make up for laying out Bᵀ
+constexpr std::int64_t kColumnsMin = 512;  // of C
+constexpr std::int64_t kDepthMin = 512;    // products of fewer columns are as fast with B
+constexpr std::int64_t kDepthMax = 2048;   // at a time
+constexpr int kTile = 32;
+constexpr int kTileRows = 8;  // of the tile, at a time
+
+/// bt ← bᵀ, a tile of 32 × 32 by a thread block.
+__global__ void __launch_bounds__(kTile* kTileRows)
+    transpose(const double* b, std::int64_t ldb, std::int64_t rows, std::int64_t cols, double* bt,
+              std::int64_t ldt) {
+  __shared__ double tile[kTile][kTile + 1];
+  const std::int64_t r0 = static_cast<std::int64_t>(blockIdx.x) * kTile;
+  const std::int64_t c0 = static_cast<std::int64_t>(blockIdx.y) * kTile;
+  const int x = static_cast<int>(threadIdx.x);
+  for (int y = static_cast<int>(threadIdx.y); y < kTile; y += kTileRows)
+    if (r0 + x < rows && c0 + y < cols) tile[y][x] = b[r0 + x + (c0 + y) * ldb];
+  __syncthreads();
+  for (int y = static_cast<int>(threadIdx.y); y < kTile; y += kTileRows)
+    if (c0 + x < cols && r0 + y < rows) bt[c0 + x + (r0 + y) * ldt] = tile[x][y];
+}
+
 /// What cuBLAS takes for the product that blocks of 128 × 128 suit best; asked once a GPU.
 std::optional<cublasLtMatmulAlgo_t> algorithm_of_large(CudaStream& stream, cublasOperation_t op_b) {
   static std::mutex mutex;
@@ -114,6 +137,41 @@ bool gemm_minus_large(CudaStream& stream, cublasOperation_t op_b, std::int64_t k
   const cublasStatus_t status = product.subtract(stream, *algorithm, a.data, b.data, c.data);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
   require_blas(status, "cublasLtMatmul");
+  return true;
+}
+
+bool gemm_minus_by_transposed(CudaStream& stream, std::int64_t k, MatrixView<const double> a,
+                              MatrixView<const double> b, MatrixView<double> c) {
+  if (c.rows < kRowsMin || c.cols < kColumnsMin || k < kDepthMin) return false;
+  if (!aligned(a) || !aligned({c.data, c.rows, c.cols, c.ld})) return false;
+  auto* transposed = static_cast<double*>(stream.operands());
+  const std::int64_t slices = (k + kDepthMax - 1) / kDepthMax;
+  const std::int64_t deep = ((k + slices - 1) / slices + 1) / 2 * 2;  // A stays aligned
+  const std::int64_t most =
+      kOperandBytes / (deep * static_cast<std::int64_t>(sizeof(double))) / kBlock * kBlock;
+  for (std::int64_t l = 0; l < k; l += deep) {
+    const std::int64_t depth = std::min(deep, k - l);
+    for (std::int64_t j = 0; j < c.cols; j += most) {
+      const std::int64_t columns = std::min(most, c.cols - j);
+      const MatrixView<const double> part = b.block(l, j, depth, columns);
+      const std::int64_t ld = (columns + 1) / 2 * 2;
+      const dim3 blocks(static_cast<unsigned>((depth + kTile - 1) / kTile),
+                        static_cast<unsigned>((columns + kTile - 1) / kTile));
+      transpose<<<blocks, dim3(kTile, kTileRows), 0, stream.get()>>>(part.data, part.ld, depth,
+                                                                     columns, transposed, ld);
+      require_cuda(cudaGetLastError(), "transposed operand");
+      const MatrixView<const double> bt(transposed, columns, depth, ld);
+      const auto left = a.block(0, l, c.rows, depth);
+      const auto out = c.block(0, j, c.rows, columns);
+      if (gemm_minus_large(stream, CUBLAS_OP_T, depth, left, bt, out)) continue;
+      const double minus_one = -1;
+      const double one = 1;
+      require_blas(
+          cublasDgemm_64(stream.blas(), CUBLAS_OP_N, CUBLAS_OP_T, out.rows, out.cols, depth,
+                         &minus_one, left.data, left.ld, bt.data, bt.ld, &one, out.data, out.ld),
+          "cublasDgemm");
+    }
+  }
   return true;
 }
 

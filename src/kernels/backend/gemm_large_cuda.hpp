@@ -17,4 +17,10 @@ namespace strata::blas {
 bool gemm_minus_large(CudaStream& stream, cublasOperation_t op_b, std::int64_t k,
                       MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
 
+/// C ← C − A·B by products with Bᵀ, which is laid out in the stream's operands(): cuBLAS has blocks
+/// of 128 × 128 for these alone. Does nothing and returns false if C is too small for that to pay.
+/// Takes B in parts whose extents follow from k. Throws Error{device}.
+bool gemm_minus_by_transposed(CudaStream& stream, std::int64_t k, MatrixView<const double> a,
+                              MatrixView<const double> b, MatrixView<double> c);
+
 }  // namespace strata::blas
