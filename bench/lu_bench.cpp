@@ -3,6 +3,7 @@
 #include "bench/lu_bench.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -117,7 +118,59 @@ LuBenchRow bench_size(const LuBench& bench, const LuOptions& options, std::int64
   return row;
 }
 
+LuSolutionRow row_of(std::int64_t n, const std::vector<double>& seconds,
+                     const std::vector<GeneralSolveResult>& results) {
+  std::size_t middle = 0;
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  while (seconds[middle] != sorted[sorted.size() / 2]) ++middle;
+  const GeneralSolveResult& result = results[middle];
+  return {.n = n,
+          .factor_precision = result.factor_precision,
+          .seconds = seconds,
+          .median_seconds = seconds[middle],
+          .factor_seconds = result.factor.seconds,
+          .solve_seconds = result.solve.seconds,
+          .backward_error = result.certificate.backward_error,
+          .forward_error = result.certificate.forward_error,
+          .steps = result.certificate.refinement_steps,
+          .gmres_iterations = result.gmres_iterations,
+          .fallback = result.fallback};
+}
+
 }  // namespace
+
+std::vector<LuSolutionRow> run_lu_solutions(const LuBench& bench, const LuOptions& options) {
+  require(bench.precision == Element::fp64 && bench.peer.empty(), ErrorKind::misuse, "bench",
+          "--mixed is of fp64, without a peer");
+  std::vector<LuSolutionRow> rows;
+  for (const std::int64_t n : bench.sizes) {
+    std::vector<double> a(at(n * n));
+    UniformMatrix<double>{n, bench.seed}.fill_all(a.data());
+    std::vector<double> b(at(n));
+    UniformMatrix<double>{n, bench.seed + 1}.fill(0, 1, b.data());
+    std::vector<double> x(at(n));
+    std::array<std::vector<double>, 2> seconds;
+    std::array<std::vector<GeneralSolveResult>, 2> results;
+    const int warm_up = bench.repeats > 1 ? 1 : 0;
+    for (int r = 0; r < bench.repeats + warm_up; ++r) {
+      for (const std::size_t narrow : {0U, 1U}) {
+        const MatrixView<const double> of{a.data(), n, n, n};
+        const MatrixView<const double> right{b.data(), n, 1, n};
+        const MatrixView<double> left{x.data(), n, 1, n};
+        const auto start = Clock::now();
+        GeneralSolveResult result = narrow == 1 ? solve_general_mixed(of, right, left, options)
+                                                : solve_general(of, right, left, options);
+        if (r < warm_up) continue;
+        seconds[narrow].push_back(seconds_since(start));
+        results[narrow].push_back(std::move(result));
+      }
+    }
+    for (const std::size_t narrow : {0U, 1U})
+      rows.push_back(row_of(n, seconds[narrow], results[narrow]));
+  }
+  return rows;
+}
 
 std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const LuOptions& options) {
   require(bench.peer.empty() || bench.peer == "openblas", ErrorKind::misuse, "bench",

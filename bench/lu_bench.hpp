@@ -26,6 +26,8 @@ struct LuBench {
   std::string peer;                        ///< "" or "openblas"; in core "cusolver"
   int peer_threads = 0;                    ///< 0: all cores
   bool overwrites = false;                 ///< in host memory: A is where the factors are kept
+  bool halves = false;                     ///< in core, in fp32: LuOptions::halves
+  bool mixed = false;                      ///< certified solutions, by factors in fp64 and fp32
   bool in_core = false;                    ///< the matrix lies on the device: lu_in_core.hpp
   std::int64_t batch = 0;                  ///< in core: matrices at a time; 0: one by getrf
   std::optional<StripeOptions> stripes{};  ///< in storage: by stripes, not by panels
@@ -43,6 +45,24 @@ struct LuBenchRow {
   double hpl_residual = 0;
   PeerResult peer;  ///< `residual`: HPL's, too
 };
+
+/// A certified solution of one right-hand side: solve_general() or solve_general_mixed().
+struct LuSolutionRow {
+  std::int64_t n = 0;
+  Element factor_precision = Element::fp64;
+  std::vector<double> seconds;  ///< of whole calls
+  double median_seconds = 0;
+  double factor_seconds = 0;  ///< of the median call
+  double solve_seconds = 0;   ///< of all of its solves with the factor
+  double backward_error = 0;
+  double forward_error = 0;
+  int steps = 0;
+  int gmres_iterations = 0;
+  std::string fallback;
+};
+/// For each order one row by factors in fp64 and one by factors in fp32, whose calls alternate.
+[[nodiscard]] std::vector<LuSolutionRow> run_lu_solutions(const LuBench& bench,
+                                                          const LuOptions& options);
 
 /// Throws Error{misuse} for an unknown peer, Error{device} if the peer is not installed.
 [[nodiscard]] std::vector<LuBenchRow> run_lu_bench(const LuBench& bench, const LuOptions& options);

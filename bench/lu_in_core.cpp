@@ -12,6 +12,7 @@
 #include "bench/peers_plugin.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/getrf_batched.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "run/device_set.hpp"
 #include "scalar/dispatch.hpp"
 
@@ -104,7 +105,7 @@ class InCoreMatrices {
           BlockView{matrix(0), n_, n_, n_, 0, 0, element_},
           BlockView{places(0), 1, n_, 1, 0, 0, Element::int64},
           BlockView{status, kPanelStatusRows, 1, kPanelStatusRows, 0, 0, Element::fp64}};
-      kernel_(*queue_, {views, getrf.operands}, {});
+      kernel_(*queue_, {views, getrf.operands}, {.variant = bench_.halves ? kProductsOfHalves : 0});
     }
     const Event end = queue_->record();
     queue_->synchronize();

@@ -72,6 +72,40 @@ int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common) 
   return finish(common, std::move(data), object, [&] { print_rows(rows); });
 }
 
+int run_lu_mixed(const bench::LuBench& bench, const CommonOptions& common) {
+  const LuOptions options = lu_options_of(common.cholesky_options());
+  check_outputs(common, {}, {common.rates});
+  const std::vector<bench::LuSolutionRow> rows = bench::run_lu_solutions(bench, options);
+  Json results = Json::array();
+  for (const bench::LuSolutionRow& row : rows) {
+    results.push_back({{"n", row.n},
+                       {"factor_precision", to_string(row.factor_precision)},
+                       {"seconds", row.median_seconds},
+                       {"all_seconds", row.seconds},
+                       {"factor_seconds", row.factor_seconds},
+                       {"solve_seconds", row.solve_seconds},
+                       {"backward_error", number(row.backward_error)},
+                       {"forward_error", number(row.forward_error)},
+                       {"refinement_steps", row.steps},
+                       {"gmres_iterations", row.gmres_iterations},
+                       {"fallback", row.fallback}});
+  }
+  const Json object = {{"benchmark", "certified solutions by lu"}, {"results", results}};
+  ReportData data;
+  data.title = "Certified solutions by LU";
+  return finish(common, std::move(data), object, [&] {
+    fmt::print("{:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>6}\n", "n", "factor", "seconds",
+               "factor s", "solves s", "backward", "forward", "steps", "gmres");
+    for (const bench::LuSolutionRow& row : rows) {
+      fmt::print("{:8} {:>8} {:9.4g} {:9.4g} {:9.4g} {:9.2g} {:9.2g} {:6} {:6}\n", row.n,
+                 to_string(row.factor_precision), row.median_seconds, row.factor_seconds,
+                 row.solve_seconds, row.backward_error, row.forward_error, row.steps,
+                 row.gmres_iterations);
+      if (!row.fallback.empty()) fmt::print("         in fp64 again: {}\n", row.fallback);
+    }
+  });
+}
+
 int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& directories,
                    const CommonOptions& common) {
   LuOptions options = lu_options_of(common.cholesky_options());

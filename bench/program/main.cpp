@@ -255,6 +255,10 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
       .check(one_of({"openblas", "cusolver"}));
   algorithm.add_flag("--overwrite", bench->overwrites,
                      "the factors lie where the matrix was, so that host memory holds one");
+  algorithm.add_flag("--mixed", bench->mixed,
+                     "certified solutions of one right-hand side, by factors in fp64 and in fp32");
+  algorithm.add_flag("--halves", bench->halves,
+                     "in core, in fp32: large products of fp16 parts, on tensor cores");
   algorithm.add_flag("--in-core", bench->in_core,
                      "the factorization alone, of a matrix that lies in the memory of a GPU");
   algorithm
@@ -277,6 +281,9 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
               "--batch is for --in-core");
       require(!bench->stripes || !storage->empty(), ErrorKind::misuse, "cli",
               "--order {} is for --storage", stripes->order);
+      require(!bench->halves || (bench->in_core && bench->precision == Element::fp32),
+              ErrorKind::misuse, "cli", "--halves is for --in-core --precision fp32");
+      if (bench->mixed) return run_lu_mixed(*bench, common);
       if (!storage->empty()) return run_lu_storage(*bench, *storage, common);
       return bench->in_core ? run_lu_in_core_comparison(*bench, common)
                             : run_lu_comparison(*bench, common);

@@ -61,6 +61,9 @@ struct LuOptions {
   /// The same bits whatever the budget, the rates and the number of devices; only a budget that
   /// cannot hold the blocks of a task makes the panel narrower.
   bool reproducible = false;
+  /// Large products of factors in fp32 on a GPU are made of two fp16 parts of each number, on
+  /// tensor cores, and have some 21 bits: enough to precondition. solve_general_mixed() sets it.
+  bool halves = false;
 };
 
 /// P·A = L·U in column panels in host memory. Move-only.

@@ -16,8 +16,9 @@
 // a solve with one or three steps of refinement, which squares or takes to the fourth I − M⁻¹·A.
 //
 // With factors in fp32 of a system in fp64 M is their product, and all that stands as it is where
-// η is below 1/4. Where plain steps do not get there, corrections are solves of the scaled system
-// by GMRES with M as preconditioner, its triangles
+// η is below 1/4, with one or three steps in a solve if need be: norms of I − M⁻¹·A may be far
+// above its spectral radius, of random matrices by a root of n. Where plain steps do not get there,
+// corrections are solves of the scaled system by GMRES with M as preconditioner, its triangles
 // solved with in fp64 (Carson, Higham, "A new analysis of iterative refinement and
 // its application to accurate solution of ill-conditioned sparse linear systems", SIAM J. Sci.
 // Comput. 39, 2017). ‖S⁻¹‖∞ is then what such solves say over 1 − 2·ρ, ρ the residual that they
@@ -97,6 +98,11 @@ class CertifiedSolution {
       return x_;
     }
     find_condition();
+    // The spectral radius of I − M⁻¹·A may be far below its norm: a power of it contracts then.
+    while (weak_ && !gmres_ && !(contraction_ < kContractsWell) && refined_ < kRefinedMost) {
+      refined_ = 2 * refined_ + 1;
+      find_condition();
+    }
     if (weak_ && !gmres_ && !(contraction_ < kContractsWell)) {
       gmres_ = true;
       find_condition();

@@ -88,6 +88,7 @@ void LuPanels::open_memory(std::byte* home) {
 }
 
 void LuPanels::plan(bool overwrites) {
+  problem_.halves = options_.halves && problem_.precision == Element::fp32;
   PlannedRun planned = plan_lu(problem_, session_.machine(), options_);
   if (overwrites) planned.host_bytes -= planned.plan->schedule().blocks.total_bytes(kPanelFamily);
   if (!problem_.in_storage) check_host_memory(planned, options_.run, "lu");

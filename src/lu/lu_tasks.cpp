@@ -71,8 +71,9 @@ BlockId pivots_of(std::int64_t p) { return {kPivotsFamily, 0, p}; }
 class LuEmitter {
  public:
   /// `factor`: the family of the factor where that is in storage; −1: it is not.
-  LuEmitter(int devices, int factor, TaskList& tasks)
-      : devices_(devices), factor_(factor), tasks_(tasks) {}
+  /// `variant`: of a factorization's getrf and lu_update.
+  LuEmitter(int devices, int factor, TaskList& tasks, std::uint32_t variant = 0)
+      : devices_(devices), factor_(factor), tasks_(tasks), variant_(variant) {}
 
   void factor(std::int64_t p) {
     const bool splits = factor_ >= 0;
@@ -80,7 +81,8 @@ class LuEmitter {
         .add(getrf, device_of(p, devices_),
              {{panel_of(p), splits ? Hint::none : Hint::last_write},
               {pivots_of(p), Hint::last_write},
-              {BlockId(kPanelStatusFamily, 0, p), Hint::last_write}})
+              {BlockId(kPanelStatusFamily, 0, p), Hint::last_write}},
+             variant_)
         .urgent = true;  // everything waits for it
     if (!splits) return;
     tasks_.add(copy_rows, device_of(p, devices_), {panel_of(p), {lower_of(p), Hint::last_write}})
@@ -92,7 +94,7 @@ class LuEmitter {
   void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0,
               Hint hint = Hint::none) {
     tasks_.add(lu_update, device_of(j, devices_),
-               {{BlockId(family, 0, j), hint}, lower_of(k), pivots_of(k)}, variant);
+               {{BlockId(family, 0, j), hint}, lower_of(k), pivots_of(k)}, variant | variant_);
   }
   void back(std::int64_t j, std::int64_t p, std::uint32_t variant) {
     tasks_.add(lu_back, device_of(j, devices_), {BlockId(kRightSideFamily, 0, j), upper_of(p)},
@@ -111,6 +113,7 @@ class LuEmitter {
   int devices_;
   int factor_;
   TaskList& tasks_;
+  std::uint32_t variant_;
 };
 
 BlockFamily panels_of(std::int64_t n, std::int64_t panel, Element precision) {
@@ -186,10 +189,11 @@ Schedule lu_factorization(const LuProblem& problem) {
   const auto steps = std::make_shared<const std::vector<SlabStep>>(slab_steps(problem, panels));
   schedule.steps = std::ssize(*steps);
   schedule.few_slots = true;
-  schedule.emit = [steps, devices = problem.devices, factor = in_storage ? kFactorFamily : -1](
-                      std::int64_t s, TaskList& tasks) {
+  schedule.emit = [steps, devices = problem.devices, factor = in_storage ? kFactorFamily : -1,
+                   variant = problem.halves ? kProductsOfHalves : 0](std::int64_t s,
+                                                                     TaskList& tasks) {
     const auto [first, end, k, k_end, in_turn, backwards] = (*steps)[static_cast<std::size_t>(s)];
-    LuEmitter emitter(devices, factor, tasks);
+    LuEmitter emitter(devices, factor, tasks, variant);
     if (k < first) {
       for (std::int64_t j = first; j < end; ++j) {
         const std::int64_t target = backwards ? first + end - 1 - j : j;

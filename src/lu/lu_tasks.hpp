@@ -31,6 +31,7 @@ struct LuProblem {
   /// Panels that are factored already, from the first on.
   std::int64_t done = 0;
   bool in_storage = false;  ///< the factor rests in storage
+  bool halves = false;      ///< kProductsOfHalves (kernels/dense/lu_update.hpp)
   Element precision = Element::fp64;
   int devices = 1;
   /// What the factor and its pivots are called from plan to plan (BlockFamily::identity).

@@ -70,7 +70,9 @@ GeneralSolveResult solve_narrow(const ScaledSystem<T>& system, MatrixView<T> x,
                                 const LuOptions& options) {
   GeneralSolveResult result;
   using N = NarrowOf<T>;
-  ScaledFactor<N, T> factor(system, options);
+  LuOptions of_factor = options;
+  of_factor.halves = true;
+  ScaledFactor<N, T> factor(system, of_factor);
   set_factor(factor.info(), factor.report(), result);
   result.factor_precision = element_of<N>;
   if (!result.info.ok) {

@@ -83,7 +83,7 @@ class LuKernels : public ::testing::TestWithParam<KernelParameter> {
  protected:
   LuKernels() : device_(GetParam().backend->make_device(0, 256_MiB)) {}
 
-  static constexpr std::uint32_t kUnknownVariant = 4;
+  static constexpr std::uint32_t kUnknownVariant = 8;
 
   /// The operands are copied to the device, and back.
   void call(const Operation& operation, const Elements& elements,

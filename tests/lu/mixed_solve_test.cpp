@@ -145,15 +145,22 @@ TEST(MixedSolve, BlocksOfZerosInXAreNoShortcoming) {
   }
 }
 
-TEST(MixedSolve, GmresDoesWhereStepsDoNotContract) {
-  for (int digits = 8; digits <= 10; ++digits) {
+TEST(MixedSolve, SeveralSolvesForOneContractWhereOneDoesNotInTheNorm) {
+  for (int digits = 7; digits <= 9; ++digits) {
     const std::string what = "condition 1e" + std::to_string(digits);
     const GeneralSolveResult result = expect_mixed(
         test::matrix_of_condition(60, std::pow(10.0, digits), 3), mixed_right_side(60, 2, 5), what);
     EXPECT_EQ(result.fallback, "") << what;
-    EXPECT_GT(result.gmres_iterations, 0) << what;
+    EXPECT_EQ(result.gmres_iterations, 0) << what;
   }
-  for (int digits = 7; digits <= 12; ++digits) {
+}
+
+TEST(MixedSolve, GmresDoesWhereStepsDoNotContract) {
+  const GeneralSolveResult of_many = expect_mixed(test::matrix_of_condition(60, 1e10, 3),
+                                                  mixed_right_side(60, 2, 5), "condition 1e10");
+  EXPECT_EQ(of_many.fallback, "");
+  EXPECT_GT(of_many.gmres_iterations, 0);
+  for (int digits = 9; digits <= 12; ++digits) {
     const std::string what = "one small value 1e-" + std::to_string(digits);
     const GeneralSolveResult result = expect_mixed(of_one_small_value(60, std::pow(10.0, digits)),
                                                    mixed_right_side(60, 2, 5), what);
@@ -325,7 +332,8 @@ TEST(MixedSolve, OfComplexNumbers) {
     if (digits <= 9) {
       EXPECT_EQ(result.fallback, "") << what;
     }
-    if (digits >= 8 && digits <= 9) {
+    if (digits >= 10 && digits <= 12) {
+      EXPECT_EQ(result.fallback, "") << what;
       EXPECT_GT(result.gmres_iterations, 0) << what;
     }
   }

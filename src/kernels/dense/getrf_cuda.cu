@@ -20,6 +20,7 @@
 #include "kernels/dense/lu_moves_cuda.hpp"
 #include "kernels/dense/lu_panel_cuda.hpp"
 #include "kernels/dense/lu_status_cuda.hpp"
+#include "kernels/dense/lu_update.hpp"
 
 namespace strata {
 namespace {
@@ -78,8 +79,9 @@ class Events {
 template <class T>
 class Elimination {
  public:
-  Elimination(CudaQueue& queue, MatrixView<T> a, std::int64_t* pivots)
-      : queue_(queue), a_(a), pivots_(pivots) {
+  /// `halves`: as of subtract_panel().
+  Elimination(CudaQueue& queue, MatrixView<T> a, std::int64_t* pivots, bool halves)
+      : queue_(queue), a_(a), pivots_(pivots), halves_(halves) {
     for (std::int64_t c = 0; c < a.cols; c += step_at(c)) steps_.push_back(c);
     steps_.push_back(a.cols);
   }
@@ -214,7 +216,7 @@ class Elimination {
     } else {
       lu_cuda::solve_by_panel(queue_.main(), l, at(s), moves_ + s, x);
     }
-    lu_cuda::subtract_panel(queue_.main(), l, at(s), x);
+    lu_cuda::subtract_panel(queue_.main(), l, at(s), x, halves_);
     updated_.push_back({last, events_[s % 2].next()});
     require_cuda(cudaEventRecord(updated_.back().done, queue_.stream()), "cudaEventRecord");
   }
@@ -247,6 +249,7 @@ class Elimination {
   CudaQueue& queue_;
   MatrixView<T> a_;
   std::int64_t* pivots_;
+  bool halves_;
   std::vector<std::int64_t> steps_;  // where they begin, and where the last one ends
   std::byte* panel_scratch_ = nullptr;
   RowMoves* moves_in_panel_ = nullptr;  // on the urgent stream
@@ -275,7 +278,7 @@ void look(cudaStream_t stream, MatrixView<T> a, std::int64_t first, bool afterwa
 
 template <class T>
 void getrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(getrf, parameters.variant, 0);
+  require_variant(getrf, parameters.variant, kProductsOfHalves);
   auto& cuda = static_cast<CudaQueue&>(queue);
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const BlockView* x = calls[i];
@@ -283,7 +286,8 @@ void getrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& 
     const std::int64_t first = x[0].col;
     if (a.cols == 0) continue;
     Elimination<T> elimination(cuda, a.block(first, 0, a.rows - first, a.cols),
-                               static_cast<std::int64_t*>(x[1].data));
+                               static_cast<std::int64_t*>(x[1].data),
+                               (parameters.variant & kProductsOfHalves) != 0);
     auto* scratch =
         static_cast<std::byte*>(cuda.scratch(kFindingsBytes + elimination.scratch_bytes()));
     auto* findings = reinterpret_cast<Findings*>(scratch);

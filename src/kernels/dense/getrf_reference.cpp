@@ -3,12 +3,13 @@
 #include "kernels/backend/operand.hpp"
 #include "kernels/dense/eliminate_reference.hpp"
 #include "kernels/dense/getrf.hpp"
+#include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_status.hpp"
 
 namespace strata {
 template <class T>
 void getrf_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(getrf, parameters.variant, 0);
+  require_variant(getrf, parameters.variant, kProductsOfHalves);
   submit_each(queue, calls, [](const BlockView* x) {
     const auto a = matrix_of<T>(x[0]);
     const std::int64_t first = x[0].col;

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <complex>
+#include <type_traits>
 
 #include "kernels/backend/blas_cuda.hpp"
+#include "kernels/backend/gemm_parts_cuda.hpp"
 #include "kernels/dense/lu_solve_cuda.hpp"
 
 namespace strata::lu_cuda {
@@ -101,29 +103,32 @@ void solve_by_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t firs
 }
 
 template <class T>
-void subtract_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first,
-                    MatrixView<T> x) {
+void subtract_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first, MatrixView<T> x,
+                    bool halves) {
   const std::int64_t end = l.cols;
   if (x.cols == 0 || first >= end || end >= l.rows) return;
-  blas::gemm_minus(stream, CUBLAS_OP_N, CUBLAS_OP_N, end - first,
-                   l.block(end, first, l.rows - end, end - first),
-                   MatrixView<const T>(x.block(first, 0, end - first, x.cols)),
-                   x.block(end, 0, l.rows - end, x.cols));
+  const auto below = l.block(end, first, l.rows - end, end - first);
+  const MatrixView<const T> rows(x.block(first, 0, end - first, x.cols));
+  const auto rest = x.block(end, 0, l.rows - end, x.cols);
+  if constexpr (std::is_same_v<T, float>)
+    if (halves && blas::gemm_minus_by_halves(stream, end - first, below, rows, rest)) return;
+  blas::gemm_minus(stream, CUBLAS_OP_N, CUBLAS_OP_N, end - first, below, rows, rest);
 }
 
 template <class T>
 void apply_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first,
-                 const RowMoves* moves, MatrixView<T> x) {
+                 const RowMoves* moves, MatrixView<T> x, bool halves) {
   solve_by_panel(stream, l, first, moves, x);
-  subtract_panel(stream, l, first, x);
+  subtract_panel(stream, l, first, x, halves);
 }
 
 #define STRATA_INSTANTIATE(T)                                                                      \
   template void solve_by_panel<T>(CudaStream&, MatrixView<const T>, std::int64_t, const RowMoves*, \
                                   MatrixView<T>);                                                  \
-  template void subtract_panel<T>(CudaStream&, MatrixView<const T>, std::int64_t, MatrixView<T>);  \
+  template void subtract_panel<T>(CudaStream&, MatrixView<const T>, std::int64_t, MatrixView<T>,   \
+                                  bool);                                                           \
   template void apply_panel<T>(CudaStream&, MatrixView<const T>, std::int64_t, const RowMoves*,    \
-                               MatrixView<T>);
+                               MatrixView<T>, bool);
 STRATA_INSTANTIATE(double)
 STRATA_INSTANTIATE(float)
 STRATA_INSTANTIATE(std::complex<double>)

@@ -16,12 +16,14 @@ namespace strata::lu_cuda {
 template <class T>
 void solve_by_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first,
                     const RowMoves* moves, MatrixView<T> x);
-/// Goes on: the products of these columns with those rows are taken off the rows below.
+/// Goes on: the products of these columns with those rows are taken off the rows below. `halves`:
+/// those of fp32 by fp16 parts (kProductsOfHalves).
 template <class T>
-void subtract_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first, MatrixView<T> x);
+void subtract_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first, MatrixView<T> x,
+                    bool halves = false);
 /// Both.
 template <class T>
 void apply_panel(CudaStream& stream, MatrixView<const T> l, std::int64_t first,
-                 const RowMoves* moves, MatrixView<T> x);
+                 const RowMoves* moves, MatrixView<T> x, bool halves = false);
 
 }  // namespace strata::lu_cuda

@@ -20,6 +20,10 @@ namespace strata {
 inline constexpr std::uint32_t kTransposedFactor = 1;
 inline constexpr std::uint32_t kAdjointFactor = 2;
 inline constexpr std::uint32_t kFactorVariants = kTransposedFactor | kAdjointFactor;
+/// A variant of lu_update and getrf, for factors in fp32 that precondition: large products on a GPU
+/// are made of fp16 parts (kernels/backend/gemm_parts_cuda.hpp), less exact than fp32 by a few
+/// bits. Other elements, and CPUs, take it for 0.
+inline constexpr std::uint32_t kProductsOfHalves = 4;
 
 /// The row of `block`, which may be the panel itself, on which the diagonal of a panel begins.
 template <class Block>

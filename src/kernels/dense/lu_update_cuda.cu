@@ -16,9 +16,10 @@ namespace strata {
 template <class T>
 void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   using lu_cuda::kMovesMost;
-  require_variant(lu_update, parameters.variant, kFactorVariants);
+  require_variant(lu_update, parameters.variant, kFactorVariants | kProductsOfHalves);
   auto& cuda = static_cast<CudaQueue&>(queue);
-  const cublasOperation_t op = blas::op_of_factor<T>(parameters.variant);
+  const bool halves = (parameters.variant & kProductsOfHalves) != 0;
+  const cublasOperation_t op = blas::op_of_factor<T>(parameters.variant & kFactorVariants);
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const BlockView* x = calls[i];
     const std::int64_t first = diagonal_row(x[1], x[0]);
@@ -40,12 +41,12 @@ void lu_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
     if (op == CUBLAS_OP_N) {
       if (b <= kMovesMost) {
         lu_cuda::make_moves(cuda.main(), pivots, 0, b, moves);
-        lu_cuda::apply_panel(cuda.main(), l, 0, moves, target);
+        lu_cuda::apply_panel(cuda.main(), l, 0, moves, target, halves);
         continue;
       }
       for (std::int64_t from = 0; from < b; from += kMovesMost)
         move(from, lu_cuda::MoveDirection::forward);
-      lu_cuda::apply_panel<T>(cuda.main(), l, 0, nullptr, target);
+      lu_cuda::apply_panel<T>(cuda.main(), l, 0, nullptr, target, halves);
       continue;
     }
     const auto top = target.block(0, 0, b, all.cols);

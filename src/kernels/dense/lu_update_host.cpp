@@ -10,8 +10,8 @@ namespace strata {
 
 template <class T>
 void lu_update_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(lu_update, parameters.variant, kFactorVariants);
-  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+  require_variant(lu_update, parameters.variant, kFactorVariants | kProductsOfHalves);
+  submit_each(queue, calls, [variant = parameters.variant & kFactorVariants](const BlockView* x) {
     const CBLAS_TRANSPOSE op = blas::op_of_factor<T>(variant);
     const auto panel = matrix_of<const T>(x[1]);
     const auto all = matrix_of<T>(x[0]);

@@ -29,8 +29,8 @@ void apply_panel_transposed(MatrixView<const T> l, MatrixView<T> x, F op) {
 template <class T>
 void lu_update_reference(Queue& queue, const KernelCalls& calls,
                          const KernelParameters& parameters) {
-  require_variant(lu_update, parameters.variant, kFactorVariants);
-  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+  require_variant(lu_update, parameters.variant, kFactorVariants | kProductsOfHalves);
+  submit_each(queue, calls, [variant = parameters.variant & kFactorVariants](const BlockView* x) {
     const std::int64_t first = diagonal_row(x[1], x[0]);
     const auto panel = matrix_of<const T>(x[1]);
     const std::int64_t above = diagonal_row(x[1], x[1]);
