@@ -42,11 +42,12 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0) atomicMax(&factors->largest, mine);
 }
 
-/// 2^kTop over the power of two in the largest magnitude; 1 where that is 0 or no number.
+/// 2^kTop over the power of two in the largest magnitude, so that alpha is a normal number; 1 where
+/// the largest is 0 or no number.
 __device__ float scale_of(unsigned largest) {
   const int exponent = static_cast<int>(largest >> 23) - 127;
   if (largest == 0 || exponent > 127) return 1;
-  return ldexpf(1.0F, min(max(kTop - exponent, -126), 126));
+  return ldexpf(1.0F, min(max(kTop - exponent, -126), 126 - kTop));
 }
 
 __device__ void split(float x, __half* high, __half* low) {
