@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -66,6 +67,8 @@ template <class T, class Fill>
   std::vector<W> r(b.begin(), b.end());
   std::vector<double> sums(at(n));
   std::mutex mutex;
+  std::condition_variable turn;
+  std::int64_t next = 0;  // strips are added in their order, so that equal runs give equal sums
   WorkCrew crew(helping_threads());
   crew.share((n + columns - 1) / columns, [&](std::int64_t strip) {
     const std::int64_t first = strip * columns;
@@ -82,11 +85,14 @@ template <class T, class Fill>
         magnitudes[at(i)] += std::abs(element);
       }
     }
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    turn.wait(lock, [&] { return next == strip; });
     for (std::int64_t i = 0; i < n; ++i) {
       r[at(i)] -= products[at(i)];
       sums[at(i)] += magnitudes[at(i)];
     }
+    ++next;
+    turn.notify_all();
   });
   LinearResidual result;
   double norm_x = 0;

@@ -190,8 +190,8 @@ Element MatrixFile::precision() const noexcept {
 template <class T>
 MatrixView<const T> MatrixFile::stored() const {
   if (file_) return transposed() ? file_->transposed_view<T>() : file_->view<T>();
-  require(element_of<T> == precision(), ErrorKind::misuse, "dense", "{}: holds no {}", path_,
-          to_string(element_of<T>));
+  require(element_of<T> == precision() && !identity_, ErrorKind::misuse, "dense", "{}: holds no {}",
+          path_, to_string(element_of<T>));
   if constexpr (std::is_same_v<T, double>) {
     return real_.view();
   } else if constexpr (std::is_same_v<T, Complex128>) {

@@ -22,7 +22,7 @@ class MatrixFile {
   explicit MatrixFile(std::string path);
   /// Entries that were read; one column of a .mtx is a vector.
   MatrixFile(std::string path, const MatrixMarket& entries);
-  /// The identity, which is in no file and takes no memory: for dense() alone.
+  /// The identity, which is in no file and takes no memory; stored() has nothing to give of it.
   [[nodiscard]] static MatrixFile identity(std::int64_t n);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

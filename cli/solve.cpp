@@ -269,7 +269,7 @@ void add_sparse_options(Command& verb, SolveArguments& arguments) {
   arguments.of_sparse.push_back(arguments.condition.front());
 }
 
-/// A of a dense matrix: its precision is that of the file, unless another is asked for.
+/// The inverse of a dense matrix, in the precision of its file unless another is asked for.
 int run_inverse(SolveArguments arguments, const CommonOptions& common) {
   const std::string& path = arguments.factor.matrix;
   const std::string& output = arguments.system.output;

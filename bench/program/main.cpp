@@ -283,6 +283,10 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
               "--order {} is for --storage", stripes->order);
       require(!bench->halves || (bench->in_core && bench->precision == Element::fp32),
               ErrorKind::misuse, "cli", "--halves is for --in-core --precision fp32");
+      require(!bench->overwrites || (!bench->in_core && storage->empty() && !bench->mixed),
+              ErrorKind::misuse, "cli", "--overwrite is for runs from host memory");
+      require(!bench->mixed || (!bench->in_core && storage->empty()), ErrorKind::misuse, "cli",
+              "--mixed is for runs from host memory");
       if (bench->mixed) return run_lu_mixed(*bench, common);
       if (!storage->empty()) return run_lu_storage(*bench, *storage, common);
       return bench->in_core ? run_lu_in_core_comparison(*bench, common)

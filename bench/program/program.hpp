@@ -24,8 +24,8 @@ int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
 /// bench lu.
 int run_lu_comparison(const bench::LuBench& bench, const CommonOptions& common);
 int run_lu_in_core_comparison(const bench::LuBench& bench, const CommonOptions& common);
-/// In a new folder of each of these directories.
 int run_lu_mixed(const bench::LuBench& bench, const CommonOptions& common);
+/// In a new folder of each of these directories.
 int run_lu_storage(const bench::LuBench& bench, const std::vector<std::string>& directories,
                    const CommonOptions& common);
 

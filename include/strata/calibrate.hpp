@@ -19,9 +19,9 @@ namespace strata {
 /// that power limits show; several orders are measured there and back, and the mean of two is
 /// taken. The kernels of the first device are measured one at a time, and its links, to the second
 /// device as well where they can copy directly. For devices that do not run host code it also
-/// measures how fast the host fills their bounce buffers, and page-locks memory. The other devices
-/// are taken to have the same links, and kernels that are slower by as much as their GEMMs. Throws
-/// Error{device, memory} and Error{cancelled}.
+/// measures panels of LU, real and complex, and how fast the host fills their bounce buffers and
+/// page-locks memory. The other devices are taken to have the same links, and kernels that are
+/// slower by as much as their GEMMs. Throws Error{device, memory} and Error{cancelled}.
 [[nodiscard]] Machine calibrate(const RunOptions& options, const std::vector<std::int64_t>& tiles,
                                 Element precision = Element::fp64, double seconds = 0.5);
 

@@ -102,10 +102,10 @@ class LuFactor {
 
 /// Factors A (n × n). A numerical failure is in `info()`; everything else is thrown as Error.
 [[nodiscard]] LuFactor lu(ConstArrayRef a, const LuOptions& options = {});
-/// The same where A lies, so that the host holds one matrix: columns of n numbers, one behind the
-/// other, which afterwards hold panels of L and U in an order of the library's own. They outlive
-/// the factor, and nobody else uses them meanwhile; copy_factors() does not take them. What is
-/// thrown while A is factored leaves nothing of it.
+/// The same where A lies, so that beside a GPU the host holds one matrix: columns of n numbers, one
+/// behind the other, which afterwards hold panels of L and U in an order of the library's own. They
+/// outlive the factor, nobody else uses them meanwhile, and for a GPU they are page-locked.
+/// copy_factors() needs another array. What is thrown while A is factored leaves nothing of it.
 [[nodiscard]] LuFactor lu_overwriting(ArrayRef a, const LuOptions& options = {});
 
 /// What `solve_general` hands back beside x.
@@ -142,8 +142,8 @@ struct GeneralSolveResult {
 [[nodiscard]] GeneralSolveResult solve_general(ConstArrayRef a, ConstArrayRef b, ArrayRef x,
                                                const LuOptions& options = {});
 
-/// X ← A⁻¹, n × n: solve_general() with the identity, which takes n × n more numbers of host memory
-/// while it runs. The bounds are those of the worst column.
+/// X ← A⁻¹, n × n: solve_general() with the identity. Refining and certifying n columns takes some
+/// eight matrices of this size in host memory. The bounds are those of the worst column.
 [[nodiscard]] GeneralSolveResult inverse_general(ConstArrayRef a, ArrayRef x,
                                                  const LuOptions& options = {});
 

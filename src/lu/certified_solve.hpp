@@ -98,6 +98,7 @@ class CertifiedSolution {
       return x_;
     }
     find_condition();
+    first_contraction_ = contraction_;
     // The spectral radius of I − M⁻¹·A may be far below its norm: a power of it contracts then.
     while (weak_ && !gmres_ && !(contraction_ < kContractsWell) && refined_ < kRefinedMost) {
       refined_ = 2 * refined_ + 1;
@@ -309,7 +310,10 @@ class CertifiedSolution {
     const double hidden = weak_ ? 2 * result_.certificate.scaled_condition * kRoundings<W> *
                                       std::numeric_limits<float>::epsilon()
                                 : 0;
-    const double of_factors = std::pow(std::max(contraction_, hidden), 1.0 / (1 + refined_));
+    // In a power of E what is hidden of a factor meets the others.
+    const double beside = std::pow(std::max(1.0, first_contraction_), refined_);
+    const double of_factors =
+        std::pow(std::max(contraction_, hidden * beside), 1.0 / (1 + refined_));
     if (!(of_factors < 1)) return kErrorUnknown;
     return -n * (std::log1p(-of_factors) + std::log1p(-lost)) + (kRoundings<W> * n + 4) * 0x1p-52 +
            0x1p-51 * std::abs(result_.info.determinant.log());
@@ -458,8 +462,9 @@ class CertifiedSolution {
   Block x_;
   double inflated_norm_ = 0;  // ‖S⁻¹‖∞ at most; solves with the factors say what it is of M
   double contraction_ = 0;    // 2·η
-  int refined_ = 0;           // steps of refinement in a solve
-  bool reached_ = false;      // the backward errors that are wanted
+  double first_contraction_ = 0;  // that of a solve without steps of refinement
+  int refined_ = 0;               // steps of refinement in a solve
+  bool reached_ = false;          // the backward errors that are wanted
   mutable double most_left_ = 0;  // of a residual by GMRES beside what it began with
 };
 

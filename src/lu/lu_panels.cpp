@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/host_memory.hpp"
 #include "base/index.hpp"
 #include "kernels/backend/blas_host.hpp"
 #include "kernels/dense/general_residual.hpp"
@@ -80,9 +81,11 @@ void LuPanels::open_memory(std::byte* home) {
                             : std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
-  pinner_ =
-      std::make_unique<HostPinner>(session_.devices(), panels_->data(),
-                                   blocks().total_bytes(kPanelFamily), options_.run.host_pinning);
+  // A caller's first and last page may be somebody else's, too.
+  const WholePages pages(panels_->data(), blocks().total_bytes(kPanelFamily));
+  pinner_ = std::make_unique<HostPinner>(session_.devices(), pages.first,
+                                         static_cast<std::int64_t>(pages.size),
+                                         options_.run.host_pinning);
   // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
   session_.reserve_beside_adopted(kRightSidesReserved * problem_.n * bytes_of(problem_.precision));
 }
@@ -419,6 +422,9 @@ void LuPanels::copy_factors(MatrixView<T> out) const {
           to_string(element_of<T>));
   require(out.rows == problem_.n && out.cols == problem_.n, ErrorKind::misuse, "lu",
           "a factor of order {} does not fit into {} by {}", problem_.n, out.rows, out.cols);
+  require(stored_ || out.data == nullptr ||
+              static_cast<void*>(out.data) != static_cast<void*>(panels_->data()),
+          ErrorKind::misuse, "lu", "a factor cannot be copied to where it lies itself");
   for (std::int64_t p = 0; p < count(); ++p) {
     const std::int64_t first = p * problem_.panel;
     const MatrixView<const T> upper = upper_at_home<T>(p);

@@ -7,11 +7,15 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
+#include "base/host_memory.hpp"
+#include "base/index.hpp"
 #include "lu/certified_solve.hpp"
 #include "lu/scaled_factor.hpp"
 #include "matrix/array_columns.hpp"
+#include "scalar/dispatch.hpp"
 #include "session/report.hpp"
 
 namespace strata {
@@ -155,10 +159,20 @@ GeneralSolveResult solve_general_mixed(ConstArrayRef a, ConstArrayRef b, ArrayRe
 }
 
 GeneralSolveResult inverse_general(ConstArrayRef a, ArrayRef x, const LuOptions& options) {
-  const std::int64_t n = std::max<std::int64_t>(a.rows, 0);
-  std::vector<double> identity(at(n * n));
-  for (std::int64_t i = 0; i < n; ++i) identity[at(i * (n + 1))] = 1;
-  return solve_general(a, MatrixView<const double>{identity.data(), n, n, n}, x, options);
+  check_array(a, "inverse");
+  require(a.rows == a.cols, ErrorKind::misuse, "inverse", "a {} by {} matrix is not square", a.rows,
+          a.cols);
+  const std::int64_t n = a.rows;
+  const std::int64_t bytes = n * n * bytes_of(Element::fp64) * (is_complex(a.element) ? 2 : 1);
+  require(bytes <= available_host_memory(), ErrorKind::memory, "inverse",
+          "the identity of order {} takes {}, and {} of host memory are free", n,
+          format_bytes(bytes), format_bytes(available_host_memory()));
+  return dispatch_blas(a.element, [&]<class A>(std::type_identity<A>) {
+    using W = WideOf<A>;
+    std::vector<W> identity(at(n * n));
+    for (std::int64_t i = 0; i < n; ++i) identity[at(i * (n + 1))] = W{1};
+    return solve_general(a, MatrixView<const W>{identity.data(), n, n, n}, x, options);
+  });
 }
 
 }  // namespace strata

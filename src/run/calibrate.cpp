@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstring>
 #include <future>
+#include <iterator>
 #include <utility>
 
 #include "base/check.hpp"
@@ -258,7 +259,17 @@ class Calibrator {
       double& total = total_rate(machine.devices[d]);
       total = std::max(total, rates[d]);
     }
-    for (KernelRate& rate : measure_alone(make_workbenches(0, tile), tile, rates[0])) {
+    std::vector<KernelRate> measured = measure_alone(make_workbenches(0, tile), tile, rates[0]);
+    if (!devices_.backend().on_host()) {
+      const Element complex =
+          precision_ == Element::fp64 ? Element::complex128 : Element::complex64;
+      for (const Element element : {precision_, complex}) {
+        check_cancelled();
+        std::ranges::move(measure_panels(devices_, compute_queue(0, 0), element, tile, rates[0]),
+                          std::back_inserter(measured));
+      }
+    }
+    for (KernelRate& rate : measured) {
       const double seconds = rate.seconds;
       for (std::size_t d = 0; d < rates.size(); ++d) {
         rate.seconds = seconds * rates[0] / rates[d];

@@ -16,6 +16,13 @@ namespace strata {
 /// copies are issued into `queue`. The device does not run host code.
 [[nodiscard]] LinkRate measure_staging(DeviceSet& devices, Queue& queue);
 
+/// getrf of a tall panel of so many columns, and lu_update of another by it, alone on a queue of
+/// device 0, whose rate for products is given. Empty where there are no such kernels, or no memory
+/// for two panels.
+[[nodiscard]] std::vector<KernelRate> measure_panels(DeviceSet& devices, Queue& queue,
+                                                     Element element, std::int64_t columns,
+                                                     double flops_per_second);
+
 /// How fast untouched memory is page-locked, as HostPinner does it, in bytes a second; 0 if the
 /// system refuses.
 [[nodiscard]] double measure_pinning(DeviceSet& devices);

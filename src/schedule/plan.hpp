@@ -32,7 +32,8 @@
 // use lies furthest in the future (opt; Belady, "A study of replacement algorithms for a
 // virtual-storage computer", 1966). With the policy `idle` dirty blocks are no better than others.
 // A load waits only for the last use of its slot, so it runs ahead of the computation as far as
-// memory allows.
+// memory allows. In a schedule of few slots what leaves is rather idle in time, by the machine's
+// rates (Schedule::few_slots).
 
 #include <cstdint>
 #include <iosfwd>

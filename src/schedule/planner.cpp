@@ -298,7 +298,8 @@ int PlanReader::Planner::victim_on_device(int device, std::int32_t size_class) {
     return by_rule;
   const double load = transfer_seconds(machine_.devices[at(device)].host_to_device,
                                        layout_.class_bytes[at(size_class)]);
-  const double in_time = clock_[at(least_busy_queue(device))] - load;
+  const double link = clock_[at(copy_queue(device, device_of(device).copy_in))];
+  const double in_time = std::max(clock_[at(least_busy_queue(device))] - load, link);
   const Slot& first = mine.slot(by_rule);
   if (first.idle <= in_time || directory_.owns(device, first.block)) return by_rule;
   const std::int64_t position = ahead_.position();

@@ -154,8 +154,8 @@ struct Schedule {
   /// Blocks are of many sizes, and none stays from plan to plan (which asks for slots of the same
   /// sizes): where a budget does not suffice for slots of each size, sizes may share slots.
   bool coarse_slots = false;
-  /// Devices hold few blocks, which take long to load: what leaves has rather been idle for a while
-  /// than the next use that is furthest away, so that loads run ahead of the computation.
+  /// Devices hold few blocks, which take long to load. A block that is in use until its slot is
+  /// needed does not leave then, even if its next use is furthest away: loads run ahead of tasks.
   bool few_slots = false;
   /// Blocks are few, and of sizes so different that slots would waste memory: each lies where there
   /// is room for just it (own_places.hpp). None stays from plan to plan.

@@ -485,12 +485,12 @@ TEST(CliWords, HelpAndVersion) {
 }
 
 TEST(CliWords, WordsThatAreNotKnown) {
-  expect_refused(
-      {}, 2,
-      {"info, plan, solve, loglik, variogram, fit, predict, crossval, simulate, kl, qr, lstsq, "
-       "eigs, analyze, factor, logdet, variances, schur, shift, "
-       "bench",
-       "--help"});
+  expect_refused({}, 2,
+                 {"info, plan, solve, inverse, loglik, variogram, fit, predict, crossval, "
+                  "simulate, kl, qr, lstsq, "
+                  "eigs, analyze, factor, logdet, variances, schur, shift, "
+                  "bench",
+                  "--help"});
   expect_refused({"conquer"}, 2, {"'conquer'", "info, plan, solve"});
   expect_refused({"plan"}, 2, {"strata plan", "cholesky"});
   expect_refused({"plan", "magic"}, 2, {"'magic'", "cholesky"});

@@ -116,7 +116,7 @@ double largest_difference(const Matrix<double>& a, const Matrix<double>& b) {
 /// rows and more are made with the transposed rows of U.
 TEST(LuOnCudaWide, HasTheHostsPivotsInOneBlockAndInPanelsOfAnyBudget) {
   if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
-  const std::int64_t n = 17'000;
+  const std::int64_t n = 17'500;
   const Matrix<double> a = test::random_general(n, 37);
   const LuFactor host = lu(a.view(), on("host", 256));
   Matrix<double> expected(n, n);
@@ -136,6 +136,45 @@ TEST(LuOnCudaWide, HasTheHostsPivotsInOneBlockAndInPanelsOfAnyBudget) {
   EXPECT_GT(factor.report().traffic.total(), 3 * n * n * 8);
   factor.copy_factors(expected.view());
   EXPECT_TRUE(test::same_bits(found.data, expected.data)) << "panels of 1024 in a budget";
+}
+
+/// Steps and updates of this order have products of fp16 parts.
+TEST(LuOnCudaMixed, SolvesByHalvesAsFp64Does) {
+  if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
+  const std::int64_t n = 3000;
+  const Matrix<double> a = test::random_general(n, 43);
+  const Matrix<double> b = test::make_matrix<double>(
+      n, 2, [](auto i, auto j) { return test::signed_uniform(47, i, j); });
+  Matrix<double> expected(n, 2);
+  const GeneralSolveResult full =
+      solve_general(a.view(), b.view(), expected.view(), on("cuda:0", 0));
+  Matrix<double> first(n, 2);
+  for (const std::int64_t panels : {0, 5}) {
+    LuOptions options = on("cuda:0", 512);
+    options.run.device_memory_bytes =
+        panels == 0 ? 0 : panels * (n * 512 * 4 + 8 * 512 + 512) + 65536;
+    Matrix<double> x(n, 2);
+    const GeneralSolveResult mixed = solve_general_mixed(a.view(), b.view(), x.view(), options);
+    EXPECT_EQ(mixed.fallback, "");
+    EXPECT_EQ(mixed.factor_precision, Element::fp32);
+    double size = 0;
+    for (const double value : expected.data) size = std::max(size, std::abs(value));
+    EXPECT_LE(largest_difference(x, expected),
+              (full.certificate.forward_error + mixed.certificate.forward_error) * size);
+    EXPECT_LE(mixed.certificate.forward_error, 1e-8);
+    if (panels == 0) first = x;
+    EXPECT_TRUE(test::same_bits(first.data, x.data)) << panels;
+  }
+  // The factors are others than those of fp32, and nearly as good.
+  const auto narrow =
+      test::make_matrix<float>(n, n, [&](auto i, auto j) { return static_cast<float>(a(i, j)); });
+  LuOptions options = on("cuda:0", n);
+  Matrix<float> of_fp32(n, n);
+  lu(narrow.view(), options).copy_factors(of_fp32.view());
+  options.halves = true;
+  Matrix<float> of_halves(n, n);
+  lu(narrow.view(), options).copy_factors(of_halves.view());
+  EXPECT_FALSE(test::same_bits(of_fp32.data, of_halves.data));
 }
 
 class LuKindsOnCuda : public ::testing::TestWithParam<test::GeneralKind> {};

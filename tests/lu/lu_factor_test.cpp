@@ -120,6 +120,7 @@ TEST(LuFactorOf, AMatrixThatIsOverwrittenHasTheSameBits) {
     options.run.device_memory_bytes = panels * (kN * 16 * 8 + 512) + (panels > 0 ? 8192 : 0);
     Matrix<double> mine = a;
     LuFactor factor = lu_overwriting(mine.view(), options);
+    EXPECT_THROW(factor.copy_factors(mine.view()), Error);
     EXPECT_FALSE(test::same_bits(mine.data, a.data));
     EXPECT_EQ(factor.pivots(), expected.pivots());
     EXPECT_EQ(factor.info().determinant.log(), expected.info().determinant.log());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "base/index.hpp"
@@ -269,6 +270,47 @@ TEST(GeneralSolve, RefusesShapesThatDoNotFit) {
                Error);
   EXPECT_THROW((void)solve_general(a.view(), right_side(5).view(), x.view()), Error);
   EXPECT_THROW((void)solve_general(a.view(), Matrix<double>(4, 2).view(), x.view()), Error);
+}
+
+// ---- inverses
+
+template <class T>
+class GeneralInverse : public ::testing::Test {};
+using InverseTypes = ::testing::Types<double, float, std::complex<double>, std::complex<float>>;
+TYPED_TEST_SUITE(GeneralInverse, InverseTypes);
+
+TYPED_TEST(GeneralInverse, IsThatOfABidiagonalMatrixWhoseRowsAreReversed) {
+  using T = TypeParam;
+  LuOptions options;
+  options.run.devices = "host";
+  for (const std::int64_t n : {0, 1, 2, 37}) {
+    // Ones, and −1 (−i) beside them: powers of 1 (i) in the inverse.
+    T beside{1};
+    if constexpr (is_complex_v<T>) beside = T(0, 1);
+    const auto a = test::make_matrix<T>(n, n, [&](auto i, auto j) {
+      const std::int64_t row = n - 1 - i;
+      return row == j ? T{1} : row + 1 == j ? -beside : T{};
+    });
+    Matrix<T> x(n, n);
+    const GeneralSolveResult result = inverse_general(a.view(), x.view(), options);
+    EXPECT_TRUE(result.info.ok);
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        T expected = i <= n - 1 - j ? T{1} : T{};
+        for (std::int64_t k = i; k < n - 1 - j; ++k) expected *= beside;
+        ASSERT_LE(std::abs(x(i, j) - expected), 1e-6) << n;
+      }
+    }
+  }
+  Matrix<T> tall(1'000'000, 1);
+  Matrix<T> x(1, 1);
+  EXPECT_THROW((void)inverse_general(tall.view(), x.view(), options), Error);
+  EXPECT_THROW(
+      (void)inverse_general(MatrixView<const T>(tall.data.data(), 2, 2, 2), x.view(), options),
+      Error);
+  Matrix<T> singular(3, 3);
+  Matrix<T> of_singular(3, 3);
+  EXPECT_FALSE(inverse_general(singular.view(), of_singular.view(), options).info.ok);
 }
 
 }  // namespace

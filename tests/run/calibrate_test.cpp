@@ -78,7 +78,8 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
       EXPECT_TRUE(positive(kernel.seconds)) << kernel.operation;
       measured.emplace(kernel.operation, kernel.elements);
     }
-    EXPECT_EQ(measured.size(), 2u * 5);
+    const bool gpu = device.kind == DeviceKind::gpu;
+    EXPECT_EQ(measured.size(), 2u * (gpu ? 9 : 5));
     const auto times = [&](const char* operation, std::vector<Element> elements) {
       return measured.count({operation, std::move(elements)});
     };
@@ -87,6 +88,8 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
     EXPECT_EQ(times("syrk", {precision, precision}), 2u);
     EXPECT_EQ(times("gemm", {precision, precision, precision}), 2u);
     EXPECT_EQ(times("covariance", {precision, precision, precision}), 2u);
+    EXPECT_EQ(times("getrf", {precision, Element::int64, Element::fp64}), gpu ? 2u : 0u);
+    EXPECT_EQ(times("lu_update", {precision, precision, Element::int64}), gpu ? 2u : 0u);
   }
 }
 
@@ -113,6 +116,31 @@ TEST_P(Calibrate, WhatTheHostDoesIsMeasuredForDevicesThatDoNotRunHostCode) {
   if (gpu) return;
   EXPECT_EQ(machine.devices[0].staging.bytes_per_second, 0);
   EXPECT_EQ(machine.pinning_bytes_per_second, 0);
+}
+
+TEST(CalibratePinned, MeasuresPanelsOfLuWhereTwoHaveRoom) {
+  const PinnedBackend backend;
+  const RunOptions options = calibration_options_of("host", 1'400'000);
+  DeviceSet devices(backend, {0}, options);
+  // Two panels of 200 columns do not have twice as many rows there.
+  const Machine machine = calibrate_devices(devices, options, {8, 16, 200}, Element::fp64, 0.001);
+  std::vector<double> works;
+  for (const KernelRate& rate : machine.devices[0].kernels) {
+    const bool of_lu = rate.operation == "getrf" || rate.operation == "lu_update";
+    if (!of_lu) continue;
+    EXPECT_TRUE(positive(rate.seconds)) << rate.operation;
+    EXPECT_TRUE(rate.share > 0 && rate.share <= 1) << rate.operation;
+    works.push_back(rate.flops);
+  }
+  // getrf and lu_update, real and complex, which count four times, of panels of 256 and 512 rows.
+  const auto work_of_getrf = [](double rows, double b) {
+    return b * b * (rows - b / 3) - b * b / 2 - b / 6;
+  };
+  ASSERT_EQ(works.size(), 8u);
+  EXPECT_NEAR(works[0], work_of_getrf(256, 8), 1e-6);
+  EXPECT_NEAR(works[2], 4 * works[0], 1e-6);
+  EXPECT_NEAR(works[4], work_of_getrf(512, 16), 1e-6);
+  EXPECT_NEAR(works[5], 16 * 16 * 15 + 2.0 * (512 - 16) * 16 * 16, 1e-6);
 }
 
 TEST(CalibratePinned, MeasuresTheBounceBuffersOfARealRing) {

@@ -146,7 +146,7 @@ bool gemm_minus_by_transposed(CudaStream& stream, std::int64_t k, MatrixView<con
   if (!aligned(a) || !aligned({c.data, c.rows, c.cols, c.ld})) return false;
   auto* transposed = static_cast<double*>(stream.operands());
   const std::int64_t slices = (k + kDepthMax - 1) / kDepthMax;
-  const std::int64_t deep = ((k + slices - 1) / slices + 1) / 2 * 2;  // A stays aligned
+  const std::int64_t deep = ((k + slices - 1) / slices + 1) / 2 * 2;  // even
   const std::int64_t most =
       kOperandBytes / (deep * static_cast<std::int64_t>(sizeof(double))) / kBlock * kBlock;
   for (std::int64_t l = 0; l < k; l += deep) {

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   unsigned mine = 0;
   for (std::int64_t j = blockIdx.x; j < cols; j += gridDim.x)
     for (std::int64_t i = threadIdx.x; i < rows; i += kThreads)
-      mine = max(mine, __float_as_uint(fabsf(b[i + j * ld])));  // of these bits and sizes agree
+      mine = max(mine, __float_as_uint(fabsf(b[i + j * ld])));  // whose order is that of sizes
   mine = __reduce_max_sync(0xffffffffU, mine);
   if (threadIdx.x % 32 == 0) atomicMax(&factors->largest, mine);
 }
