@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstring>
 #include <future>
-#include <iterator>
 #include <utility>
 
 #include "base/check.hpp"
@@ -137,6 +136,8 @@ class Calibrator {
     }
     const std::vector<std::vector<double>> rates = gemm_rates(tiles);
     for (std::size_t t = 0; t < tiles.size(); ++t) measure_kernels(tiles[t], rates[t], machine);
+    if (!devices_.backend().on_host())
+      for (const std::int64_t tile : tiles) measure_lu(tile, rates.back(), machine);
     const LinkRate in = measure_link(CopyDirection::host_to_device);
     const LinkRate out = measure_link(CopyDirection::device_to_host);
     for (DeviceModel& device : machine.devices) {
@@ -259,21 +260,27 @@ class Calibrator {
       double& total = total_rate(machine.devices[d]);
       total = std::max(total, rates[d]);
     }
-    std::vector<KernelRate> measured = measure_alone(make_workbenches(0, tile), tile, rates[0]);
-    if (!devices_.backend().on_host()) {
-      const Element complex =
-          precision_ == Element::fp64 ? Element::complex128 : Element::complex64;
-      for (const Element element : {precision_, complex}) {
-        check_cancelled();
-        std::ranges::move(measure_panels(devices_, compute_queue(0, 0), element, tile, rates[0]),
-                          std::back_inserter(measured));
-      }
-    }
-    for (KernelRate& rate : measured) {
+    for (KernelRate& rate : measure_alone(make_workbenches(0, tile), tile, rates[0])) {
       const double seconds = rate.seconds;
       for (std::size_t d = 0; d < rates.size(); ++d) {
         rate.seconds = seconds * rates[0] / rates[d];
         machine.devices[d].kernels.push_back(rate);
+      }
+    }
+  }
+
+  /// Panels of LU on the first device, as large products on it go.
+  void measure_lu(std::int64_t columns, const std::vector<double>& rates, Machine& machine) {
+    const Element complex = precision_ == Element::fp64 ? Element::complex128 : Element::complex64;
+    for (const Element element : {precision_, complex}) {
+      check_cancelled();
+      for (KernelRate& rate : measure_panels(devices_, compute_queue(0, 0), element, columns,
+                                             total_rate(machine.devices[0]))) {
+        const double seconds = rate.seconds;
+        for (std::size_t d = 0; d < rates.size(); ++d) {
+          rate.seconds = seconds * rates[0] / rates[d];
+          machine.devices[d].kernels.push_back(rate);
+        }
       }
     }
   }
