@@ -306,7 +306,7 @@ TYPED_TEST(GeneralInverse, IsThatOfABidiagonalMatrixWhoseRowsAreReversed) {
   Matrix<T> x(1, 1);
   EXPECT_THROW((void)inverse_general(tall.view(), x.view(), options), Error);
   EXPECT_THROW(
-      (void)inverse_general(MatrixView<const T>(tall.data.data(), 2, 2, 2), x.view(), options),
+      (void)inverse_general(MatrixView<const T>{tall.data.data(), 2, 2, 2}, x.view(), options),
       Error);
   Matrix<T> singular(3, 3);
   Matrix<T> of_singular(3, 3);
