@@ -69,8 +69,8 @@ template <class T, class Fill>
   std::mutex mutex;
   std::condition_variable turn;
   std::int64_t next = 0;  // strips are added in their order, so that equal runs give equal sums
-  WorkCrew crew(helping_threads());
-  crew.share((n + columns - 1) / columns, [&](std::int64_t strip) {
+  bool failed = false;    // nobody waits for a strip that threw
+  const auto add_strip = [&](std::int64_t strip) {
     const std::int64_t first = strip * columns;
     const std::int64_t count = std::min(columns, n - first);
     std::vector<T> a(at(n * count));
@@ -86,13 +86,24 @@ template <class T, class Fill>
       }
     }
     std::unique_lock lock(mutex);
-    turn.wait(lock, [&] { return next == strip; });
+    turn.wait(lock, [&] { return next == strip || failed; });
     for (std::int64_t i = 0; i < n; ++i) {
       r[at(i)] -= products[at(i)];
       sums[at(i)] += magnitudes[at(i)];
     }
     ++next;
     turn.notify_all();
+  };
+  WorkCrew crew(helping_threads());
+  crew.share((n + columns - 1) / columns, [&](std::int64_t strip) {
+    try {
+      add_strip(strip);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failed = true;
+      turn.notify_all();
+      throw;
+    }
   });
   LinearResidual result;
   double norm_x = 0;

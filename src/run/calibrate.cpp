@@ -260,13 +260,7 @@ class Calibrator {
       double& total = total_rate(machine.devices[d]);
       total = std::max(total, rates[d]);
     }
-    for (KernelRate& rate : measure_alone(make_workbenches(0, tile), tile, rates[0])) {
-      const double seconds = rate.seconds;
-      for (std::size_t d = 0; d < rates.size(); ++d) {
-        rate.seconds = seconds * rates[0] / rates[d];
-        machine.devices[d].kernels.push_back(rate);
-      }
-    }
+    add(measure_alone(make_workbenches(0, tile), tile, rates[0]), rates, machine);
   }
 
   /// Panels of LU on the first device, as large products on it go.
@@ -274,13 +268,20 @@ class Calibrator {
     const Element complex = precision_ == Element::fp64 ? Element::complex128 : Element::complex64;
     for (const Element element : {precision_, complex}) {
       check_cancelled();
-      for (KernelRate& rate : measure_panels(devices_, compute_queue(0, 0), element, columns,
-                                             total_rate(machine.devices[0]))) {
-        const double seconds = rate.seconds;
-        for (std::size_t d = 0; d < rates.size(); ++d) {
-          rate.seconds = seconds * rates[0] / rates[d];
-          machine.devices[d].kernels.push_back(rate);
-        }
+      add(measure_panels(devices_, compute_queue(0, 0), element, columns,
+                         total_rate(machine.devices[0])),
+          rates, machine);
+    }
+  }
+
+  /// What the first device has, to all: `rates` are those of their products.
+  static void add(std::vector<KernelRate> measured, const std::vector<double>& rates,
+                  Machine& machine) {
+    for (KernelRate& rate : measured) {
+      const double seconds = rate.seconds;
+      for (std::size_t d = 0; d < rates.size(); ++d) {
+        rate.seconds = seconds * rates[0] / rates[d];
+        machine.devices[d].kernels.push_back(rate);
       }
     }
   }
