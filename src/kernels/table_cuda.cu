@@ -20,8 +20,10 @@
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/mixed_products.hpp"
+#include "kernels/dense/panel_product.hpp"
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/potrf_batched.hpp"
+#include "kernels/dense/scaled_copy.hpp"
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/tile_inverse.hpp"
 #include "kernels/dense/tile_norm.hpp"
@@ -66,6 +68,7 @@ void add_lu(KernelTable& table) {
   table.set(lu_update, kLuUpdateElements<T>, attempt<lu_update_cuda<T>>);
   table.set(lu_back, Elements(2, element_of<T>), attempt<lu_back_cuda<T>>);
   table.set(copy_rows, Elements(2, element_of<T>), attempt<copy_rows_cuda<T>>);
+  add_panel_product<T>(table, attempt<panel_product_cuda<T>>);
 }
 
 template <class T>
@@ -112,6 +115,9 @@ class CudaBackend final : public Backend {
     add_hermitian<std::complex<double>>(kernels_);
     add_hermitian<std::complex<float>>(kernels_);
     add_mixed(kernels_);
+    for_scaled_copies([&]<class N, class A>() {
+      kernels_.set(scaled_copy, kScaledCopyElements<N, A>, attempt<scaled_copy_cuda<N, A>>);
+    });
     add_kernels(kernels_, {.gram = attempt<gram_cuda>,
                            .apply_gram = attempt<apply_gram_cuda>,
                            .solve_right_gram = attempt<solve_right_gram_cuda>,

@@ -15,8 +15,10 @@
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/mixed_products.hpp"
+#include "kernels/dense/panel_product.hpp"
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/potrf_batched.hpp"
+#include "kernels/dense/scaled_copy.hpp"
 #include "kernels/dense/stripe.hpp"
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/tile_inverse.hpp"
@@ -50,6 +52,7 @@ void add_dense(KernelTable& table) {
   table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
   table.set(lu_back, Elements(2, element), lu_back_host<T>);
   table.set(copy_rows, Elements(2, element), copy_rows_host<T>);
+  add_panel_product<T>(table, panel_product_host<T>);
   table.set(stripe_factor, kGetrfElements<T>, stripe_factor_host<T>);
   table.set(stripe_row, kStripeRowElements<T>, stripe_row_host<T>);
   table.set(stripe_column, kStripeColumnElements<T>, stripe_column_host<T>);
@@ -87,6 +90,9 @@ const KernelTable& host_kernels() {
     host::add_dense<std::complex<double>>(kernels);
     host::add_dense<std::complex<float>>(kernels);
     host::add_mixed(kernels);
+    for_scaled_copies([&]<class N, class A>() {
+      kernels.set(scaled_copy, kScaledCopyElements<N, A>, scaled_copy_host<N, A>);
+    });
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host, continue_sketch_host);

@@ -31,6 +31,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,10 +74,12 @@ class CertifiedSolution {
   /// M⁻¹·B or, if `adjoint`, M⁻ᴴ·B.
   using Inverse = std::function<Block(MatrixView<const W> b, bool adjoint)>;
 
-  /// `precondition`: the same M⁻¹ for GMRES; null: M is as near to A as it gets.
+  /// `products`: by which residuals are made; null: by the host. `precondition`: the same M⁻¹ for
+  /// GMRES; null: M is as near to A as it gets.
   CertifiedSolution(Inverse inverse, const ScaledSystem<A>& system, GeneralSolveResult& result,
-                    Inverse precondition = nullptr)
+                    std::shared_ptr<MatrixProducts<A>> products, Inverse precondition = nullptr)
       : system_(system),
+        a_(system.a().with_products(std::move(products))),
         result_(result),
         inverse_(std::move(inverse)),
         precondition_(std::move(precondition)),
@@ -122,7 +125,7 @@ class CertifiedSolution {
         forward_bounds<W>(now, x, system_.row_scale(), system_.column_scale(), inflated_norm_);
     const auto correction = [&](std::int64_t j, MatrixView<const W> y) {
       Block r(y.rows, 1);
-      system_.a().residual_dd(system_.b().block(0, j, y.rows, 1), y, r.view());
+      a_.residual_dd(system_.b().block(0, j, y.rows, 1), y, r.view());
       return gmres_ ? solved_to_the_end(std::as_const(r).view())
                     : solved(std::as_const(r).view(), false);
     };
@@ -173,8 +176,8 @@ class CertifiedSolution {
       std::copy_n(system_.b().column(j), n, m.r.column(j));
       for (std::int64_t i = 0; i < n; ++i) sizes.column(j)[i] = std::abs(x.column(j)[i]);
     }
-    system_.a().residual(false, x.view(), m.r.view());
-    system_.a().add_magnitudes(std::as_const(sizes).view(), m.terms.view());
+    a_.residual(false, x.view(), m.r.view());
+    a_.add_magnitudes(std::as_const(sizes).view(), m.terms.view());
     for (std::int64_t j = 0; j < x.cols(); ++j)
       for (std::int64_t i = 0; i < n; ++i) m.terms.column(j)[i] += std::abs(system_.b()(i, j));
     m.find_errors(system_.norm_inf(), system_.b(), x.view());
@@ -184,7 +187,7 @@ class CertifiedSolution {
   /// The last backward errors; bounds and decisions are of those in fp64.
   void measure_to_the_end(Measured& now) const {
     if (!worth_long_residuals(system_.n(), x_.cols())) return;
-    system_.a().residual_dd(system_.b(), x_.view(), now.r.view());
+    a_.residual_dd(system_.b(), x_.view(), now.r.view());
     now.hidden = 0;
     now.find_errors(system_.norm_inf(), system_.b(), x_.view());
   }
@@ -197,7 +200,7 @@ class CertifiedSolution {
     for (int step = 0; step < refined_; ++step) {
       Block r(b.rows, b.cols);
       copy_columns<W, W>(b, r.view());
-      system_.a().residual(adjoint, std::as_const(x).view(), r.view());
+      a_.residual(adjoint, std::as_const(x).view(), r.view());
       const Block d = inverse_(std::as_const(r).view(), adjoint);
       for (std::int64_t j = 0; j < b.cols; ++j)
         for (std::int64_t i = 0; i < b.rows; ++i) x.column(j)[i] += d.column(j)[i];
@@ -216,7 +219,7 @@ class CertifiedSolution {
                                           for (std::int64_t i = 0; i < y.rows; ++i)
                                             x.column(j)[i] = -right[at(i)] * y(i, j);
                                         Block product(y.rows, y.cols);
-                                        system_.a().residual(adjoint, std::as_const(x).view(),
+                                        a_.residual(adjoint, std::as_const(x).view(),
                                                              product.view());
                                         multiply_rows(left, product.view());
                                         return product;
@@ -268,7 +271,7 @@ class CertifiedSolution {
       const Block more = solved_by_gmres(std::as_const(left).view(), false, kCorrection);
       for (std::int64_t i = 0; i < r.rows; ++i) d.column(0)[i] += more.column(0)[i];
       copy_columns<W, W>(r, left.view());
-      system_.a().residual(false, std::as_const(d).view(), left.view());
+      a_.residual(false, std::as_const(d).view(), left.view());
       multiply_rows(system_.row_scale(), left.view());
       const double residual = norm_inf(r.rows, left.column(0));
       divide_rows(system_.row_scale(), left.view());
@@ -418,14 +421,14 @@ class CertifiedSolution {
       copy_columns<W, W>(y.view().block(0, 0, v.rows, v.cols), v);
       divide_rows(rows, v);
       // C·(I − Aᴴ·M⁻ᴴ)·C⁻¹
-      system_.a().residual(true, y.view().block(0, v.cols, w.rows, w.cols), w);
+      a_.residual(true, y.view().block(0, v.cols, w.rows, w.cols), w);
       multiply_rows(columns, w);
     };
     const BlockSolverPair<W> plain = [&](MatrixView<W> v, MatrixView<W> w) {
       divide_rows(rows, v);
       multiply_rows(columns, w);
       Block product(w.rows, w.cols);
-      system_.a().residual(false, MatrixView<const W>(w), product.view());
+      a_.residual(false, MatrixView<const W>(w), product.view());
       const Block y = solved_together(v, std::as_const(product).view(), false);
       copy_columns<W, W>(y.view().block(0, 0, v.rows, v.cols), v);
       divide_rows(columns, v);
@@ -453,6 +456,7 @@ class CertifiedSolution {
   }
 
   const ScaledSystem<A>& system_;
+  SlabbedMatrix<A> a_;  // that of the system
   GeneralSolveResult& result_;
   Inverse inverse_;
   Inverse precondition_;

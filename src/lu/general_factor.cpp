@@ -110,7 +110,8 @@ GeneralSolveResult solve_certified(AnyFactor& any, const SlabbedMatrix<W>& a, Ma
       precondition = [&](MatrixView<const W> v, bool adjoint) {
         return factor.solve_wide(v, adjoint, system.exponent());
       };
-    CertifiedSolution<W> solution(inverse, system, result, precondition);
+    CertifiedSolution<W> solution(inverse, system, result,
+                                  factor.products(system.a(), false, result.solve), precondition);
     write_back(solution.solve(), system, x);
     if (is_narrow(factor)) result.fallback = solution.shortcoming();
     factor.note(result.certificate.scaled_condition, result.log_determinant_error);

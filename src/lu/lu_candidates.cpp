@@ -76,8 +76,9 @@ MemoryNeeds lu_needs(const LuProblem& problem, std::int64_t budget) {
   const Schedule own = schedule(problem.panel);
   needs.device_bytes = smallest_budget_bytes(own);
   needs.tile_max = largest_tile(std::max<std::int64_t>(problem.n, 1), budget, schedule);
+  const int given = problem.given != Element::none ? kGivenFamily : -1;  // the caller's
   for (int f = 0; f < own.blocks.families(); ++f)
-    if (!own.blocks.family(f).in_storage) needs.host_bytes += own.blocks.total_bytes(f);
+    if (!own.blocks.family(f).in_storage && f != given) needs.host_bytes += own.blocks.total_bytes(f);
   return needs;
 }
 

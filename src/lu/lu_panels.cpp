@@ -22,9 +22,6 @@
 namespace strata {
 namespace {
 
-/// Columns of right-hand sides for which devices keep room beside a factor.
-constexpr std::int64_t kRightSidesReserved = 64;
-
 /// The devices of the options; "auto" means the host where the first device has no kernels of LU.
 std::shared_ptr<DeviceSet> devices_of(const LuOptions& options, Element precision) {
   const CholeskyPath path = options.reproducible ? CholeskyPath::planned : CholeskyPath::automatic;
@@ -39,13 +36,18 @@ std::shared_ptr<DeviceSet> devices_of(const LuOptions& options, Element precisio
 
 }  // namespace
 
-LuPanels::LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix)
+LuPanels::LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix,
+                   MatrixPlace place)
     : options_(options),
       session_(devices_of(options, problem.precision), options.run),
       problem_(problem) {
   problem_.factor_identity = session_.new_identity();
   problem_.pivots_identity = session_.new_identity();
   problem_.in_storage = options.run.storage.used();
+  if (problem_.given != Element::none &&
+      !devices_hold_both(problem_, problem_.given, session_.machine(), place))
+    problem_.given = Element::none;
+  problem_.given_identity = problem_.given == Element::none ? 0 : session_.new_identity();
   if (problem_.in_storage) {
     problem_.devices = static_cast<int>(session_.machine().devices.size());
     if (options.run.storage.resume) problem_.panel = StoredPanels::panel_at(options.run.storage);
@@ -87,7 +89,9 @@ void LuPanels::open_memory(std::byte* home) {
                                          static_cast<std::int64_t>(pages.size),
                                          options_.run.host_pinning);
   // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
-  session_.reserve_beside_adopted(kRightSidesReserved * problem_.n * bytes_of(problem_.precision));
+  const std::int64_t beside = problem_.given == Element::none ? bytes_of(problem_.precision)
+                                                              : 3 * bytes_of(problem_.given);
+  session_.reserve_beside_adopted(kColumnsBeside * problem_.n * beside);
 }
 
 void LuPanels::plan(bool overwrites) {
@@ -125,6 +129,21 @@ const LuInfo& LuPanels::factor(BlockSource source, double largest) {
     report_.pinning_seconds = pinner_->seconds();
     report_.pinned_bytes = pinner_->pinned_bytes();
   }
+  info_ = info_of(largest);
+  return info_;
+}
+
+const LuInfo& LuPanels::factor(BlockSource given, const std::vector<std::int64_t>& exponents,
+                               double largest) {
+  std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count(), PanelStatus{});
+  const auto of_matrix = FamilyMemory::without_memory(blocks(), kGivenFamily, std::move(given));
+  const auto of_exponents = FamilyMemory::without_memory(
+      blocks(), kExponentsFamily,
+      source_of_view<std::int64_t>(exponents.data(), problem_.n, false));
+  MemoryStore store(blocks(), {panels_, pivots_, statuses_, of_matrix, of_exponents});
+  run_factorization(store);
+  report_.pinning_seconds = pinner_->seconds();
+  report_.pinned_bytes = pinner_->pinned_bytes();
   info_ = info_of(largest);
   return info_;
 }
@@ -320,6 +339,8 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
   problem.devices = problem_.devices;
   problem.factor_identity = problem_.factor_identity;
   problem.pivots_identity = problem_.pivots_identity;
+  problem.given = problem_.given;
+  problem.given_identity = problem_.given_identity;
   problem.in_storage = problem_.in_storage;
   problem = with_right_sides(problem, b.cols, session_.machine());
   SessionRun wanted;
@@ -344,7 +365,8 @@ RunReport LuPanels::solve(MatrixView<T> b, std::uint32_t variant) {
   JoinedStore store = stored_ ? stored_->solve(of_solve, memory)
                               : JoinedStore(of_solve, {{&memory, kPanelFamily},
                                                        {&memory, kPivotsFamily},
-                                                       {&memory, kRightSideFamily}});
+                                                       {&memory, kRightSideFamily},
+                                                       {&memory, kGivenFamily}});
   IssueOptions options;
   options.what = "solve";
   options.progress = options_.run.progress;

@@ -24,8 +24,10 @@ class LuPanels {
  public:
   /// `problem.panel` and `problem.devices` are filled in from the options. Throws Error{memory}
   /// when the host cannot hold the factor or a device budget does not suffice.
-  /// `matrix` tells what rests in storage from other matrices.
-  LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix = 0);
+  /// `matrix` tells what rests in storage from other matrices. LuProblem::given stays only if the
+  /// devices hold such a matrix beside the factor.
+  LuPanels(LuProblem problem, const LuOptions& options, std::uint64_t matrix = 0,
+           MatrixPlace place = MatrixPlace::gpus);
   /// The same, in memory of the caller's, which holds the matrix, n × n numbers by columns.
   LuPanels(LuProblem problem, const LuOptions& options, std::byte* home);
   LuPanels(LuPanels&&) = default;
@@ -38,6 +40,12 @@ class LuPanels {
   /// Factors the matrix that `source` provides, or, without one, the one in the caller's memory.
   /// Its largest element has this magnitude.
   const LuInfo& factor(BlockSource source, double largest);
+  /// The same of the matrix as it is given, with LuProblem::given; `exponents`: of all rows, then
+  /// of all columns.
+  const LuInfo& factor(BlockSource given, const std::vector<std::int64_t>& exponents,
+                       double largest);
+  /// The devices, with what lies on them.
+  [[nodiscard]] Session& session() noexcept { return session_; }
   /// B ← A⁻¹·B, n × nrhs, or as LuSolveProblem::variant says. T is the factor's type.
   template <class T>
   RunReport solve(MatrixView<T> b, std::uint32_t variant);

@@ -23,6 +23,8 @@
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
+#include "kernels/dense/panel_product.hpp"
+#include "kernels/dense/scaled_copy.hpp"
 
 namespace strata {
 namespace {
@@ -90,6 +92,11 @@ class LuEmitter {
     tasks_.add(copy_rows, device_of(p, devices_),
                {{panel_of(p), Hint::last_use}, {upper_of(p), Hint::last_write}});
   }
+  /// Panel p from the matrix as it was given.
+  void scale(std::int64_t p) {
+    tasks_.add(scaled_copy, device_of(p, devices_),
+               {panel_of(p), BlockId(kGivenFamily, 0, p), BlockId(kExponentsFamily, 0, 0)});
+  }
   /// A block of the family is a panel or columns of X.
   void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0,
               Hint hint = Hint::none) {
@@ -123,6 +130,14 @@ BlockFamily panels_of(std::int64_t n, std::int64_t panel, Element precision) {
           .tile_rows = std::max<std::int64_t>(n, 1),
           .tile_cols = panel,
           .element = precision};
+}
+
+BlockFamily given_panels(std::int64_t n, std::int64_t panel, Element element,
+                         std::uint64_t identity) {
+  BlockFamily given = panels_of(n, panel, element);
+  given.name = "G";
+  given.identity = identity;
+  return given;
 }
 
 BlockFamily pivots_of_panels(std::int64_t n, std::int64_t panel, std::uint64_t identity,
@@ -160,6 +175,7 @@ Schedule lu_factorization(const LuProblem& problem) {
   Schedule schedule;
   schedule.devices = problem.devices;
   BlockFamily a = panels_of(problem.n, problem.panel, problem.precision);
+  if (problem.given != Element::none) a.origin = Origin::generated;
   a.identity = in_storage ? 0 : problem.factor_identity;
   a.in_storage = in_storage;
   schedule.blocks.add(std::move(a));
@@ -178,6 +194,18 @@ Schedule lu_factorization(const LuProblem& problem) {
                        .origin = Origin::generated,
                        .in_storage = in_storage});
   schedule.operands = {2, 1, 1};
+  const bool scales = problem.given != Element::none;
+  if (scales) {
+    schedule.blocks.add(
+        given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
+    schedule.blocks.add({.name = "e",
+                         .rows = problem.n,
+                         .cols = 2,
+                         .tile_rows = std::max<std::int64_t>(problem.n, 1),
+                         .tile_cols = 2,
+                         .element = Element::int64});
+    schedule.operands = {2, 1, 1, 1, 1};
+  }
   if (in_storage) {
     BlockFamily factor =
         factor_in_storage(problem.n, problem.panel, problem.precision, problem.factor_identity);
@@ -189,14 +217,17 @@ Schedule lu_factorization(const LuProblem& problem) {
   const auto steps = std::make_shared<const std::vector<SlabStep>>(slab_steps(problem, panels));
   schedule.steps = std::ssize(*steps);
   schedule.few_slots = true;
-  schedule.emit = [steps, devices = problem.devices, factor = in_storage ? kFactorFamily : -1,
+  schedule.emit = [steps, scales, devices = problem.devices,
+                   factor = in_storage ? kFactorFamily : -1,
                    variant = problem.halves ? kProductsOfHalves : 0](std::int64_t s,
                                                                      TaskList& tasks) {
     const auto [first, end, k, k_end, in_turn, backwards] = (*steps)[static_cast<std::size_t>(s)];
     LuEmitter emitter(devices, factor, tasks, variant);
+    const bool begins = scales && k == 0;  // with the panels of the slab
     if (k < first) {
       for (std::int64_t j = first; j < end; ++j) {
         const std::int64_t target = backwards ? first + end - 1 - j : j;
+        if (begins) emitter.scale(target);
         // It is used again when all others have been: stored at once, it makes room for them, and
         // those that update need not.
         for (std::int64_t p = k; p < k_end; ++p)
@@ -205,11 +236,53 @@ Schedule lu_factorization(const LuProblem& problem) {
       }
       return;
     }
+    if (begins) emitter.scale(k);
     if (k == first) emitter.factor(k);
     for (std::int64_t j = k + 1; j < end; ++j) {
+      if (begins) emitter.scale(j);
       emitter.update(kPanelFamily, j, k);
       if (j == k + 1) emitter.factor(j);
     }
+  };
+  return schedule;
+}
+
+Schedule panel_products(const ProductProblem& problem) {
+  const bool magnitudes = problem.variant == kMagnitudesOfPanel;
+  const Element wide = is_complex(problem.given) ? Element::complex128 : Element::fp64;
+  const Element element = magnitudes ? Element::fp64 : wide;
+  const std::int64_t rows = std::max<std::int64_t>(problem.n, 1);
+  const std::int64_t sums = problem.columns * (problem.variant == kLongProduct ? 2 : 1);
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  const std::int64_t of_factor = problem.factor_identity != 0 ? problem.n : 0;
+  BlockFamily factor = panels_of(of_factor, problem.panel, problem.precision);
+  factor.identity = problem.factor_identity;
+  schedule.blocks.add(std::move(factor));
+  schedule.blocks.add(pivots_of_panels(of_factor, problem.panel, problem.pivots_identity, false));
+  schedule.blocks.add({.name = "X",
+                       .rows = problem.n,
+                       .cols = problem.columns,
+                       .tile_rows = rows,
+                       .tile_cols = std::max<std::int64_t>(problem.columns, 1),
+                       .element = element});
+  schedule.blocks.add(given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
+  schedule.blocks.add({.name = "Y",
+                       .rows = problem.n,
+                       .cols = sums * problem.devices,
+                       .tile_rows = rows,
+                       .tile_cols = std::max<std::int64_t>(sums, 1),
+                       .element = element});
+  schedule.operands = {0, 0, 1, 1, 1};
+  schedule.steps = schedule.blocks.block_cols(kGivenFamily);
+  schedule.few_slots = true;
+  schedule.emit = [variant = problem.variant, devices = problem.devices](std::int64_t p,
+                                                                         TaskList& tasks) {
+    const int device = device_of(p, devices);
+    tasks.add(panel_product, device,
+              {BlockId(kSumsFamily, 0, device), BlockId(kGivenFamily, 0, p),
+               BlockId(kRightSideFamily, 0, 0)},
+              variant);
   };
   return schedule;
 }
@@ -232,6 +305,11 @@ Schedule lu_solve(const LuSolveProblem& problem) {
                        .tile_cols = problem.rhs_tile,
                        .element = problem.precision});
   schedule.operands = {1, 1, 1};
+  if (problem.given != Element::none) {
+    schedule.blocks.add(
+        given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
+    schedule.operands.push_back(0);  // it stays where it is
+  }
   const std::int64_t panels = schedule.blocks.block_cols(kPivotsFamily);
   const std::int64_t blocks = schedule.blocks.block_cols(kRightSideFamily);
   const std::int64_t group = problem.group > 0 ? problem.group : std::max<std::int64_t>(blocks, 1);

@@ -32,11 +32,16 @@ struct LuProblem {
   std::int64_t done = 0;
   bool in_storage = false;  ///< the factor rests in storage
   bool halves = false;      ///< kProductsOfHalves (kernels/dense/lu_update.hpp)
+  /// What the matrix comes to the devices in, as the caller has it, beside the factor: there it is
+  /// scaled and rounded to `precision`, and residuals are made with it. none: what is loaded is
+  /// scaled already, and becomes the factor. Not in storage.
+  Element given = Element::none;
   Element precision = Element::fp64;
   int devices = 1;
   /// What the factor and its pivots are called from plan to plan (BlockFamily::identity).
   std::uint64_t factor_identity = 0;
   std::uint64_t pivots_identity = 0;
+  std::uint64_t given_identity = 0;
 };
 
 /// Families of both schedules. A, then L and U: panel p is block (0, p). In solves with a factor in
@@ -49,6 +54,12 @@ inline constexpr int kPanelStatusFamily = 2;
 inline constexpr int kRightSideFamily = 2;
 /// L and U in storage; in factorizations. The diagonal block of a panel is in both of its blocks.
 inline constexpr int kFactorFamily = 3;
+/// The matrix as it was given, panel p block (0, p), where LuProblem::given says so. A plan forgets
+/// blocks of which its schedule has no family: solves have this one, and products that of the
+/// factor.
+inline constexpr int kGivenFamily = 3;
+/// With it in factorizations, one block: the exponents by which its rows and its columns are scaled (scaled_copy.hpp).
+inline constexpr int kExponentsFamily = 4;
 /// The rows of panel p from its diagonal on, and those up to its diagonal block.
 [[nodiscard]] constexpr BlockId lower_block(int family, std::int64_t p) {
   return {family, 2 * p, 0};
@@ -78,10 +89,33 @@ struct LuSolveProblem {
   int devices = 1;
   std::uint64_t factor_identity = 0;
   std::uint64_t pivots_identity = 0;
+  Element given = Element::none;
+  std::uint64_t given_identity = 0;
   bool in_storage = false;  ///< the factor rests in storage
 
   bool operator==(const LuSolveProblem&) const = default;
 };
+
+/// Products of the matrix with columns (panel_product.hpp).
+struct ProductProblem {
+  std::int64_t n = 0;
+  std::int64_t panel = 1;
+  std::int64_t columns = 0;  ///< of X
+  std::uint32_t variant = 0;
+  Element given = Element::fp64;
+  int devices = 1;
+  std::uint64_t given_identity = 0;
+  /// The factor that stays beside it; an identity of 0: there is none.
+  Element precision = Element::fp64;
+  std::uint64_t factor_identity = 0;
+  std::uint64_t pivots_identity = 0;
+};
+
+/// Families of products: the matrix, kGivenFamily; X, one block of kRightSideFamily; and the sums Y,
+/// of which each device has its own, block (0, d), that have to be added.
+inline constexpr int kSumsFamily = 4;
+
+[[nodiscard]] Schedule panel_products(const ProductProblem& problem);
 
 /// X ← A⁻¹·X: L forward, panel by panel with its exchanges, then U backward; or Uᵀ forward, then
 /// Lᵀ backward with the exchanges in reverse.

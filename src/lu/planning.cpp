@@ -41,7 +41,7 @@ std::int64_t sizes_of_updates(const DeviceModel& device, Element precision) {
 
 HomeModel homes_of_factor(const RunOptions& options) {
   HomeModel homes;
-  homes.families.assign(4, {.pinning = HostPinning::never, .from_source = true});
+  homes.families.assign(5, {.pinning = HostPinning::never, .from_source = true});
   homes.families[kPanelFamily] = {.pinning = options.host_pinning, .from_source = true};
   return homes;
 }
@@ -58,6 +58,18 @@ std::int64_t rule_panel(std::int64_t n, const Machine& machine, Element precisio
          n <= kPanelsMax * (panel / 2))
     panel /= 2;
   return panel;
+}
+
+bool devices_hold_both(const LuProblem& problem, Element given, const Machine& machine,
+                       MatrixPlace place) {
+  constexpr std::int64_t kSmall = 2048;  // order, of which the host makes short work
+  if (problem.in_storage || place == MatrixPlace::host) return false;
+  if (place == MatrixPlace::gpus && (is_cpu(machine) || problem.n < kSmall)) return false;
+  const auto n = static_cast<double>(problem.n);
+  const auto devices = static_cast<double>(machine.devices.size());
+  const auto both = static_cast<double>(bytes_of(given) + bytes_of(problem.precision));
+  const auto beside = static_cast<double>(kColumnsBeside * 4 * bytes_of(given));
+  return n * (n / devices * both + beside) <= 0.9 * static_cast<double>(smallest_memory(machine));
 }
 
 PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const LuOptions& options) {
@@ -135,7 +147,7 @@ LuSolveProblem with_right_sides(LuSolveProblem problem, std::int64_t rhs, const 
 
 std::int64_t floor_of_solve(const BlockTable& blocks) {
   std::int64_t bytes = blocks.total_bytes(kRightSideFamily);
-  for (int f = 0; f < blocks.families(); ++f) bytes += blocks.total_bytes(f);
+  for (const int f : {kPanelFamily, kPivotsFamily, kRightSideFamily}) bytes += blocks.total_bytes(f);
   return bytes;
 }
 

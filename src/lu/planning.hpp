@@ -1,6 +1,8 @@
 #pragma once
 // From a general system, a machine and options to plans: of its factorization, and of solves.
 
+#include <cstdint>
+
 #include "lu/lu_candidates.hpp"
 #include "session/planned_run.hpp"
 #include "strata/lu.hpp"
@@ -11,6 +13,18 @@ namespace strata {
 /// rate of a device, few beside n, since panels are factored one after another; halved until a
 /// budget holds as many as slabs need (planning.cpp).
 [[nodiscard]] std::int64_t rule_panel(std::int64_t n, const Machine& machine, Element precision);
+
+/// Columns for which devices keep room beside a factor, and beside its matrix.
+inline constexpr std::int64_t kColumnsBeside = 64;
+
+/// Where the matrix is kept that a factor is of, for residuals.
+enum class MatrixPlace : std::uint8_t {
+  host,
+  gpus,         ///< beside the factor on GPUs that can hold both, where it is worth it
+  any_devices,  ///< the same of CPUs, too: for tests
+};
+[[nodiscard]] bool devices_hold_both(const LuProblem& problem, Element given,
+                                     const Machine& machine, MatrixPlace place);
 
 /// The plan of a factorization. A panel that is not asked for (LuOptions::panel) is the fastest by
 /// simulation, beginning with rule_panel(); where the planned path is asked for it is the rule's,

@@ -1,6 +1,7 @@
 #include "lu/scaled_factor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <complex>
@@ -17,6 +18,7 @@
 #include "dense/dense_system.hpp"
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_status.hpp"
+#include "kernels/dense/scaled_copy.hpp"
 #include "session/report.hpp"
 
 namespace strata {
@@ -30,6 +32,12 @@ LuProblem problem_of(std::int64_t n, Element precision) {
   problem.precision = precision;
   return problem;
 }
+template <class A>
+LuProblem problem_of(const SlabbedMatrix<A>& a, Element precision) {
+  LuProblem problem = problem_of(a.n(), precision);
+  if (a.in_memory()) problem.given = element_of<A>;
+  return problem;
+}
 
 LuOptions in_panels(const RunOptions& run, std::int64_t panel) {
   return {.run = run, .panel = panel};
@@ -41,6 +49,24 @@ std::vector<int> exponents_of(const std::vector<double>& scale, int beside) {
   for (const double s : scale)
     exponent.push_back((s > 0 && std::isfinite(s) ? std::ilogb(s) : 0) - beside);
   return exponent;
+}
+
+template <class N, class A>
+SavedFactor header_of(const ScaledSystem<A>& system, FactorScales scales) {
+  SavedFactor header;
+  header.element = element_of<N>;
+  header.n = system.n();
+  header.transposed = system.a().transposed();
+  if (scales == FactorScales::none) {
+    header.row_exponent.assign(at(header.n), -system.exponent());
+    header.column_exponent.assign(at(header.n), 0);
+    return header;
+  }
+  header.row_exponent = exponents_of(
+      header.transposed ? system.column_scale() : system.row_scale(), system.exponent());
+  header.column_exponent =
+      exponents_of(header.transposed ? system.row_scale() : system.column_scale(), 0);
+  return header;
 }
 
 template <class W>
@@ -62,29 +88,24 @@ DenseBlockOf<W> conjugated(MatrixView<const W> v) {
 
 template <class N, class W>
 template <class A>
-ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options)
-    : header_{.element = element_of<N>,
-              .n = system.n(),
-              .transposed = system.a().transposed(),
-              .row_exponent =
-                  exponents_of(system.a().transposed() ? system.column_scale() : system.row_scale(),
-                               system.exponent()),
-              .column_exponent = exponents_of(
-                  system.a().transposed() ? system.row_scale() : system.column_scale(), 0)},
+ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options,
+                                 FactorScales scales, MatrixPlace place)
+    : header_(header_of<N>(system, scales)),
       known_(look_at(system.a(), system.exponent(), options)),
-      panels_(problem_of(system.n(), element_of<N>), options, known_.matrix) {
+      place_(place),
+      panels_(problem_of(system.a(), element_of<N>), options, known_.matrix, place) {
   header_.panel = panels_.problem().panel;
   factor(system.a(), system.exponent());
 }
 
-/// An element of what is stored of A times 2 to `exponent`, scaled.
 template <class N, class W>
 template <class A>
-N ScaledFactor<N, W>::scaled_element(A element, std::int64_t i, std::int64_t j,
-                                     int exponent) const {
-  return static_cast<N>(
-      times_power(static_cast<W>(element),
-                  header_.row_exponent[at(i)] + exponent + header_.column_exponent[at(j)]));
+void ScaledFactor<N, W>::scale_column(const A* from, std::int64_t j, std::int64_t first,
+                                      std::int64_t count, int exponent, N* to) const {
+  const int* const of_rows = header_.row_exponent.data() + first;
+  const int of_column = header_.column_exponent[at(j)] + exponent;
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = scaled_element<N>(from[first + i], of_rows[i] + of_column);
 }
 
 template <class N, class W>
@@ -108,10 +129,13 @@ typename ScaledFactor<N, W>::Known ScaledFactor<N, W>::look_at(const SlabbedMatr
     std::vector<std::uint64_t> hash(at(hashes ? slab.cols : 0));
     a.crew().share(slab.cols, [&](std::int64_t j) {
       if (hashes) hash[at(j)] = XXH3_64bits(slab.column(j), at(slab.rows) * sizeof(A));
+      constexpr std::int64_t kPiece = 512;
+      std::array<N, kPiece> scaled;
       double most = 0;
-      for (std::int64_t i = 0; i < slab.rows; ++i) {
-        const N element = scaled_element(slab(i, j), i, first + j, exponent);
-        most = std::max(most, largest_of_column(&element, 1));
+      for (std::int64_t i = 0; i < slab.rows; i += kPiece) {
+        const std::int64_t count = std::min(kPiece, slab.rows - i);
+        scale_column(slab.column(j), first + j, i, count, exponent, scaled.data());
+        most = std::max(most, largest_of_column(scaled.data(), count));
       }
       largest[at(j)] = most;
     });
@@ -133,16 +157,35 @@ bool ScaledFactor<N, W>::is_as_it_was(std::int64_t j, const A* column) const {
 template <class N, class W>
 template <class A>
 void ScaledFactor<N, W>::factor(const SlabbedMatrix<A>& a, int exponent) {
-  header_.info = panels_.factor(
+  if (panels_.problem().given != Element::none) {
+    std::vector<std::int64_t> exponents(header_.row_exponent.begin(), header_.row_exponent.end());
+    for (std::int64_t& e : exponents) e += exponent;
+    exponents.insert(exponents.end(), header_.column_exponent.begin(),
+                     header_.column_exponent.end());
+    header_.info = panels_.factor(source_of_view<A>(a.whole().data, a.whole().ld, false),
+                                  exponents, known_.largest);
+  } else {
+    header_.info = factor_loaded(a, exponent);
+  }
+  Determinant& det = header_.info.determinant;
+  const auto sum = [](const std::vector<int>& e) {
+    return std::accumulate(e.begin(), e.end(), std::int64_t{0});
+  };
+  if (det.sign != 0) det.exponent -= sum(header_.row_exponent) + sum(header_.column_exponent);
+}
+
+/// Panels are scaled by the host while they are loaded.
+template <class N, class W>
+template <class A>
+LuInfo ScaledFactor<N, W>::factor_loaded(const SlabbedMatrix<A>& a, int exponent) {
+  return panels_.factor(
       [&](const BlockExtent& extent, std::byte* to) {
         auto* packed = reinterpret_cast<N*>(to);
         std::atomic<std::int64_t> changed = -1;
         const auto put = [&](std::int64_t j, const A* whole_column) {
           if (!is_as_it_was(extent.col + j, whole_column)) changed = extent.col + j;
-          N* column = packed + j * extent.rows;
-          for (std::int64_t i = 0; i < extent.rows; ++i)
-            column[i] = scaled_element(whole_column[extent.row + i], extent.row + i, extent.col + j,
-                                       exponent);
+          scale_column(whole_column, extent.col + j, extent.row, extent.rows, exponent,
+                       packed + j * extent.rows);
         };
         if (a.in_memory()) {
           for (std::int64_t j = 0; j < extent.cols; ++j) put(j, a.whole().column(extent.col + j));
@@ -160,11 +203,30 @@ void ScaledFactor<N, W>::factor(const SlabbedMatrix<A>& a, int exponent) {
                 a.transposed() ? "row" : "column", changed.load());
       },
       known_.largest);
-  Determinant& det = header_.info.determinant;
-  const auto sum = [](const std::vector<int>& e) {
-    return std::accumulate(e.begin(), e.end(), std::int64_t{0});
-  };
-  if (det.sign != 0) det.exponent -= sum(header_.row_exponent) + sum(header_.column_exponent);
+}
+
+template <class N, class W>
+template <class A>
+std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const SlabbedMatrix<A>& a,
+                                                                bool same, RunReport& report) {
+  const LuProblem& problem = panels_.problem();
+  Session& session = panels_.session();
+  if (!a.in_memory() || !devices_hold_both(problem, element_of<A>, session.machine(), place_))
+    return nullptr;
+  const bool there = same && problem.given == element_of<A>;
+  if (problem.given == Element::none)  // the factor was opened, with no room beside it
+    session.reserve_beside_adopted(
+        (problem.n + kColumnsBeside * 4) * problem.n * bytes_of(element_of<A>));
+  const ProductProblem of_products{
+      .n = problem.n,
+      .panel = problem.panel,
+      .given = element_of<A>,
+      .devices = problem.devices,
+      .given_identity = there ? problem.given_identity : session.new_identity(),
+      .precision = problem.precision,
+      .factor_identity = problem.factor_identity,
+      .pivots_identity = problem.pivots_identity};
+  return std::make_shared<MatrixOnDevices<A>>(session, a.whole(), of_products, report);
 }
 
 template <class N, class W>
@@ -361,14 +423,17 @@ using Complex64 = std::complex<float>;
 using Complex128 = std::complex<double>;
 }  // namespace
 
-template ScaledFactor<double, double>::ScaledFactor(const ScaledSystem<double>&, const LuOptions&);
-template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<double>&, const LuOptions&);
-template ScaledFactor<float, double>::ScaledFactor(const ScaledSystem<float>&, const LuOptions&);
-template ScaledFactor<Complex128, Complex128>::ScaledFactor(const ScaledSystem<Complex128>&,
-                                                            const LuOptions&);
-template ScaledFactor<Complex64, Complex128>::ScaledFactor(const ScaledSystem<Complex128>&,
-                                                           const LuOptions&);
-template ScaledFactor<Complex64, Complex128>::ScaledFactor(const ScaledSystem<Complex64>&,
-                                                           const LuOptions&);
+#define STRATA_SCALED_FACTOR(N, W, A)                                               \
+  template ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>&, const LuOptions&, \
+                                            FactorScales, MatrixPlace);               \
+  template std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(           \
+      const SlabbedMatrix<A>&, bool, RunReport&);
+STRATA_SCALED_FACTOR(double, double, double)
+STRATA_SCALED_FACTOR(float, double, double)
+STRATA_SCALED_FACTOR(float, double, float)
+STRATA_SCALED_FACTOR(Complex128, Complex128, Complex128)
+STRATA_SCALED_FACTOR(Complex64, Complex128, Complex128)
+STRATA_SCALED_FACTOR(Complex64, Complex128, Complex64)
+#undef STRATA_SCALED_FACTOR
 
 }  // namespace strata

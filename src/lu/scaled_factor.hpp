@@ -4,15 +4,20 @@
 // Contract: W is double or std::complex<double>, what systems and solutions are in; N is W or the
 // same of float. What is factored is D·A·C in N, D and C powers of two by which no element of a row
 // or a column is much above 1: what falls below the range of N is far below all that counts of its
-// row. A is scaled while its panels are loaded, so that no copy of it exists beside the factor.
+// row; or A itself, in the middle of the range (FactorScales). A is scaled while its panels are
+// loaded, so that no copy of it exists beside the factor, or on devices that hold it beside the
+// factor, where residuals are then made (products()).
 // A factor that was saved is the same wherever it is opened, to the bit.
 
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "dense/dense_block.hpp"
 #include "lu/lu_panels.hpp"
+#include "lu/matrix_products.hpp"
 #include "lu/scaled_system.hpp"
 #include "scalar/complex.hpp"
 #include "store/stored_place.hpp"
@@ -37,12 +42,16 @@ struct SavedFactor {
 class ChecksumReader;
 class ChecksumWriter;
 
+enum class FactorScales : std::uint8_t { balanced, none };
+
 template <class N, class W>
 class ScaledFactor {
  public:
   /// Factors. `system` need not outlive it. A is W or the same of float.
   template <class A>
-  ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options);
+  ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options,
+               FactorScales scales = FactorScales::balanced,
+               MatrixPlace place = MatrixPlace::gpus);
   /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
   /// can be; the caller finishes the reader.
   ScaledFactor(SavedFactor header, ChecksumReader& reader, const RunOptions& options);
@@ -65,6 +74,13 @@ class ScaledFactor {
     header_.log_determinant_error = log_determinant_error;
   }
 
+  /// Products with A, whole in host memory, by the devices of the factor; null where they do not
+  /// hold both, or it is not worth it. `same`: it is the matrix that was factored; else it comes to
+  /// the devices anew. A, the factor and `report`, to which what they do is added, outlive them.
+  template <class A>
+  [[nodiscard]] std::shared_ptr<MatrixProducts<A>> products(const SlabbedMatrix<A>& a, bool same,
+                                                            RunReport& report);
+
   /// 2^e·M⁻¹·B or 2^e·M⁻ᴴ·B with M = D⁻¹·P⁻¹·L·U·C⁻¹ near A as it was given, e = `exponent`; what
   /// it did is added to `report`.
   [[nodiscard]] DenseBlockOf<W> solve(MatrixView<const W> b, bool adjoint, int exponent,
@@ -83,13 +99,17 @@ class ScaledFactor {
     /// By stored column, where it rests in storage: it is read again, and may have changed.
     std::vector<std::uint64_t> columns{};
   };
+  /// A column of what is stored of A times 2 to `exponent`, scaled; `to` may be where it lies.
   template <class A>
-  [[nodiscard]] N scaled_element(A element, std::int64_t i, std::int64_t j, int exponent) const;
+  void scale_column(const A* from, std::int64_t j, std::int64_t first, std::int64_t count,
+                    int exponent, N* to) const;
   template <class A>
   [[nodiscard]] Known look_at(const SlabbedMatrix<A>& a, int exponent,
                               const LuOptions& options) const;
   template <class A>
   void factor(const SlabbedMatrix<A>& a, int exponent);
+  template <class A>
+  [[nodiscard]] LuInfo factor_loaded(const SlabbedMatrix<A>& a, int exponent);
   /// Whether a column is what it was when it was looked at.
   template <class A>
   [[nodiscard]] bool is_as_it_was(std::int64_t j, const A* column) const;
@@ -103,6 +123,7 @@ class ScaledFactor {
 
   SavedFactor header_;
   Known known_;
+  MatrixPlace place_ = MatrixPlace::gpus;
   LuPanels panels_;
 };
 

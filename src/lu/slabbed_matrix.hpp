@@ -4,7 +4,7 @@
 // Contract: what is *stored* is A or, if `transposed`, its transpose (without conjugates), as a
 // file in row order has it. Columns of what is stored are provided in slabs, in ascending order,
 // the same each time. Products are summed up in fp64 or wider; of a matrix in memory they have the
-// bits of general_residual.hpp.
+// bits of general_residual.hpp, but where others make them (with_products()).
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +18,7 @@
 #include "base/work_crew.hpp"
 #include "dense/dense_block.hpp"
 #include "kernels/dense/general_residual.hpp"
+#include "lu/matrix_products.hpp"
 #include "scalar/complex.hpp"
 #include "strata/matrix_view.hpp"
 
@@ -90,9 +91,17 @@ class SlabbedMatrix {
             }};
   }
 
+  /// The same matrix, its products made by `products`; null: by the host, as before.
+  [[nodiscard]] SlabbedMatrix with_products(std::shared_ptr<MatrixProducts<A>> products) const {
+    SlabbedMatrix other = *this;
+    other.products_ = std::move(products);
+    return other;
+  }
+
   /// R ← R − op(A)·X, op(A) being A or, if `adjoint`, its (conjugate) transposed.
   void residual(bool adjoint, MatrixView<const W> x, MatrixView<W> r) const {
     if (x.cols == 0) return;  // no reason to read A
+    if (products_) return products_->residual(adjoint, x, r);
     if (!transposed_) return subtract_stored(adjoint, x, r);
     // A = Sᵀ, so A·x is the conjugate of Sᴴ·x̄, and Aᴴ·x that of S·x̄.
     if constexpr (is_complex_v<W>) {
@@ -109,6 +118,7 @@ class SlabbedMatrix {
   /// R ← B − A·X, summed up in double-double and then rounded; one reading of A.
   void residual_dd(MatrixView<const W> b, MatrixView<const W> x, MatrixView<W> r) const {
     if (x.cols == 0) return;
+    if (products_) return products_->residual_dd(b, x, r);
     std::vector<LongSums<W>> sums(at(x.cols), LongSums<W>(n_));
     for (std::int64_t c = 0; c < x.cols; ++c)
       for (std::int64_t i = 0; i < n_; ++i) sums[at(c)].set(i, b(i, c));
@@ -123,6 +133,7 @@ class SlabbedMatrix {
   }
   /// Y ← Y + |A|·X for X >= 0.
   void add_magnitudes(MatrixView<const double> x, MatrixView<double> y) const {
+    if (products_) return products_->add_magnitudes(x, y);
     for_slabs([&](std::int64_t first, MatrixView<const A> slab) {
       if (transposed_)
         add_magnitudes_transposed(slab, x, y.block(first, 0, slab.cols, y.cols));
@@ -160,6 +171,7 @@ class SlabbedMatrix {
   bool transposed_ = false;
   MatrixView<const A> whole_{};
   Fill fill_;
+  std::shared_ptr<MatrixProducts<A>> products_;
   std::shared_ptr<WorkCrew> crew_;
   mutable std::shared_ptr<std::vector<A>> buffer_;  // one slab at a time, of all copies
 };

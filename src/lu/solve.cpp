@@ -21,49 +21,22 @@
 namespace strata {
 namespace {
 
-/// By factors in T of R·A·C, scales rounded to powers of two.
+/// By factors in T; where rows are far apart, of R·A·C, scales rounded to powers of two.
 template <class T, class A>
-GeneralSolveResult solve_equilibrated(const ScaledSystem<A>& system, MatrixView<T> x,
-                                      const LuOptions& options) {
+GeneralSolveResult solve_scaled(const ScaledSystem<A>& system, MatrixView<T> x,
+                                const LuOptions& options) {
   using W = WideOf<T>;
   GeneralSolveResult result;
-  ScaledFactor<T, W> factor(system, options);
+  ScaledFactor<T, W> factor(
+      system, options, system.rows_are_apart() ? FactorScales::balanced : FactorScales::none);
   set_factor(factor.info(), factor.report(), result);
   result.factor_precision = element_of<T>;
   if (!result.info.ok) return result;
   const auto inverse = [&](MatrixView<const W> b, bool adjoint) {
     return factor.solve(b, adjoint, system.exponent(), result.solve);
   };
-  CertifiedSolution<A> solution(inverse, system, result);
-  write_back(solution.solve(), system, x);
-  return result;
-}
-
-/// By factors in T.
-template <class T, class A>
-GeneralSolveResult solve_scaled(const ScaledSystem<A>& system, MatrixView<T> x,
-                                const LuOptions& options) {
-  if (system.rows_are_apart()) return solve_equilibrated(system, x, options);
-  using W = WideOf<T>;
-  GeneralSolveResult result;
-  const MatrixView<const A> whole = system.a().whole();
-  OwnedColumns<T> narrow{std::is_same_v<T, A> ? 0 : whole.rows, whole.cols};
-  if (!std::is_same_v<T, A>) copy_columns<A, T>(whole, narrow.view());
-  LuFactor factor = std::is_same_v<T, A> ? lu(whole, options) : lu(narrow.view(), options);
-  LuInfo info = factor.info();
-  if (info.determinant.sign != 0)
-    info.determinant.exponent += static_cast<std::int64_t>(system.exponent()) * system.n();
-  set_factor(info, factor.report(), result);
-  result.factor_precision = element_of<T>;
-  if (!result.info.ok) return result;
-  const auto inverse = [&](MatrixView<const W> b, bool adjoint) {
-    return solved_in_range<T>(
-        [&](MatrixView<T> v) {
-          accumulate(result.solve, adjoint ? factor.solve_adjoint(v) : factor.solve(v));
-        },
-        b);
-  };
-  CertifiedSolution<A> solution(inverse, system, result);
+  CertifiedSolution<A> solution(inverse, system, result,
+                                factor.products(system.a(), true, result.solve));
   write_back(solution.solve(), system, x);
   return result;
 }
@@ -90,7 +63,8 @@ GeneralSolveResult solve_narrow(const ScaledSystem<T>& system, MatrixView<T> x,
   const auto precondition = [&](MatrixView<const T> b, bool adjoint) {
     return factor.solve_wide(b, adjoint, system.exponent());
   };
-  CertifiedSolution<T> solution(inverse, system, result, precondition);
+  CertifiedSolution<T> solution(inverse, system, result,
+                                factor.products(system.a(), true, result.solve), precondition);
   const DenseBlockOf<T>& y = solution.solve();
   result.fallback = solution.shortcoming();
   if (result.fallback.empty()) write_back(y, system, x);

@@ -136,7 +136,7 @@ void finish(const ScaledSystem<W>& system, StripeFactor<W>& factor, DenseBlockOf
     return solved_in_range<W>(
         [&](MatrixView<W> r) { accumulate(result.solve, factor.solve(r, sweeps)); }, v);
   };
-  CertifiedSolution<W> solution(inverse, system, result, inverse);
+  CertifiedSolution<W> solution(inverse, system, result, nullptr, inverse);
   const DenseBlockOf<W>& y = solution.solve();
   result.refusal = refusal_of(result.certificate, result.info.growth, system.n());
   if (result.refusal.empty()) write_back(y, system, x);

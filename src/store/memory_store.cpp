@@ -56,6 +56,11 @@ FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, std::byte* data
   for (std::int64_t block = 0; block < blocks.count(family); ++block) mark_written(block);
 }
 
+std::shared_ptr<FamilyMemory> FamilyMemory::without_memory(const BlockTable& blocks, int family,
+                                                           BlockSource source) {
+  return std::shared_ptr<FamilyMemory>(new FamilyMemory(blocks.count(family), std::move(source)));
+}
+
 void FamilyMemory::reset(BlockSource source) {
   source_ = std::move(source);
   for (std::atomic<bool>& flag : written_) flag.store(false, std::memory_order_release);
@@ -103,10 +108,8 @@ void MemoryStore::read_columns(BlockId id, std::int64_t first, std::int64_t coun
 
 void MemoryStore::write(BlockId id, const std::byte* from) {
   FamilyMemory& family = memory(id);
-  if (blocks_.bytes(id) > 0) {  // memory of no bytes has no address to copy from
-    std::memcpy(family.data() + blocks_.byte_offset(id), from,
-                static_cast<std::size_t>(blocks_.bytes(id)));
-  }
+  if (blocks_.bytes(id) > 0)  // memory of no bytes has no address to copy from
+    std::memcpy(lend_for_writing(id), from, static_cast<std::size_t>(blocks_.bytes(id)));
   family.mark_written(index_in_family(id));
 }
 
@@ -123,7 +126,10 @@ const std::byte* MemoryStore::lend(BlockId id) {
 }
 
 std::byte* MemoryStore::lend_for_writing(BlockId id) {
-  return memory(id).data() + blocks_.byte_offset(id);
+  FamilyMemory& family = memory(id);
+  require(family.data() != nullptr, ErrorKind::storage, "store", "block {} is never written",
+          blocks_.name(id));
+  return family.data() + blocks_.byte_offset(id);
 }
 
 void MemoryStore::commit(BlockId id) { memory(id).mark_written(index_in_family(id)); }
@@ -173,6 +179,7 @@ BlockSource source_of_view(const T* data, std::int64_t ld, bool lower) {
 
 template BlockSource source_of_view(const double*, std::int64_t, bool);
 template BlockSource source_of_view(const float*, std::int64_t, bool);
+template BlockSource source_of_view(const std::int64_t*, std::int64_t, bool);
 template BlockSource source_of_view(const std::complex<double>*, std::int64_t, bool);
 template BlockSource source_of_view(const std::complex<float>*, std::int64_t, bool);
 

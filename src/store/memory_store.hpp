@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "store/block_store.hpp"
@@ -28,6 +29,9 @@ class FamilyMemory {
   FamilyMemory(const BlockTable& blocks, int family, BlockSource source = nullptr);
   /// Memory of the caller's, which outlives it and has the blocks already.
   FamilyMemory(const BlockTable& blocks, int family, std::byte* data);
+  /// No memory: blocks come from the source each time, and none is written.
+  [[nodiscard]] static std::shared_ptr<FamilyMemory> without_memory(const BlockTable& blocks,
+                                                                    int family, BlockSource source);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
   [[nodiscard]] const BlockSource& source() const noexcept { return source_; }
@@ -41,6 +45,9 @@ class FamilyMemory {
   }
 
  private:
+  FamilyMemory(std::int64_t blocks, BlockSource source)
+      : source_(std::move(source)), written_(static_cast<std::size_t>(blocks)) {}
+
   std::shared_ptr<std::byte> data_;
   BlockSource source_;
   std::vector<std::atomic<bool>> written_;

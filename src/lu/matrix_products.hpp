@@ -1,0 +1,62 @@
+#pragma once
+// Products with a square matrix for residuals, as a SlabbedMatrix has them, made elsewhere than on
+// the host.
+//
+// Contract: A is the matrix's element. MatrixOnDevices keeps A beside a factor on the devices of
+// its session; it comes there with the first product, or came with the factorization. The array and
+// the session outlive it. Sums are in fp64 or wider, in an order of their own.
+
+#include <cstdint>
+
+#include "lu/lu_tasks.hpp"
+#include "scalar/complex.hpp"
+#include "session/session.hpp"
+#include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+template <class A>
+class MatrixProducts {
+ public:
+  using W = WideOf<A>;
+  MatrixProducts() = default;
+  MatrixProducts(const MatrixProducts&) = delete;  // others may have its address
+  MatrixProducts& operator=(const MatrixProducts&) = delete;
+  virtual ~MatrixProducts() = default;
+
+  /// R ← R − op(A)·X, op(A) being A or, if `adjoint`, its (conjugate) transposed.
+  virtual void residual(bool adjoint, MatrixView<const W> x, MatrixView<W> r) = 0;
+  /// R ← B − A·X, summed up in double-double and then rounded.
+  virtual void residual_dd(MatrixView<const W> b, MatrixView<const W> x, MatrixView<W> r) = 0;
+  /// Y ← Y + |A|·X for X >= 0.
+  virtual void add_magnitudes(MatrixView<const double> x, MatrixView<double> y) = 0;
+};
+
+template <class A>
+class MatrixOnDevices final : public MatrixProducts<A> {
+ public:
+  using W = WideOf<A>;
+
+  /// `problem`: its order, panel and devices, and the name that the matrix has on them. What
+  /// products do is added to `report`, which outlives it.
+  MatrixOnDevices(Session& session, MatrixView<const A> a, const ProductProblem& problem,
+                  RunReport& report);
+
+  void residual(bool adjoint, MatrixView<const W> x, MatrixView<W> r) override;
+  void residual_dd(MatrixView<const W> b, MatrixView<const W> x, MatrixView<W> r) override;
+  void add_magnitudes(MatrixView<const double> x, MatrixView<double> y) override;
+
+ private:
+  /// The sums of all devices for some columns of X, of which the first device begins with `y`.
+  template <class V, class Take>
+  void multiply(std::uint32_t variant, MatrixView<const V> x, MatrixView<const V> y,
+                const Take& take);
+
+  Session& session_;
+  MatrixView<const A> a_;
+  ProductProblem problem_;
+  RunReport& report_;
+};
+
+}  // namespace strata

@@ -1,0 +1,366 @@
+// Matrices that come to the devices as they were given, beside their factors: plans are proven, the
+// factors are those of panels that the host scales, and products are those of the host, by which
+// solutions are certified; without another reading of the matrix.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <complex>
+
+#include "base/index.hpp"
+#include "base/random.hpp"
+#include "kernels/dense/general_residual.hpp"
+#include "kernels/dense/panel_product.hpp"
+#include "lu/certified_solve.hpp"
+#include "lu/matrix_products.hpp"
+#include "lu/planning.hpp"
+#include "lu/scaled_factor.hpp"
+#include "session/policy.hpp"
+#include "tests/lu/complex_matrices.hpp"
+#include "tests/schedule/plan_checker.hpp"
+
+namespace strata {
+namespace {
+
+using test::Matrix;
+
+LuProblem given_problem(std::int64_t n, std::int64_t panel, std::int64_t slab, int devices) {
+  LuProblem problem;
+  problem.n = n;
+  problem.panel = panel;
+  problem.slab = slab;
+  problem.devices = devices;
+  problem.given = Element::fp64;
+  problem.precision = Element::fp32;
+  problem.factor_identity = 1;
+  problem.pivots_identity = 2;
+  problem.given_identity = 3;
+  return problem;
+}
+
+TEST(GivenMatrix, PlansAreProvenForEveryBudget) {
+  for (const int devices : {1, 2, 3}) {
+    for (const std::int64_t panels : {1, 2, 5, 9}) {
+      for (const std::int64_t slab : {0, 1, 3}) {
+        const auto schedule = std::make_shared<const Schedule>(
+            lu_factorization(given_problem(4 * panels, 4, slab, devices)));
+        for (const std::int64_t extra : {0, 1, 3, 40}) {
+          for (const Policy policy : {Policy::v3, Policy::opt}) {
+            const Machine machine = Machine::emulated(
+                devices, smallest_budget_bytes(*schedule) + extra * (4 * panels * 4 * 8 + 512));
+            ASSERT_EQ(test::check_plan(Plan(schedule, machine, options_of(policy))), "")
+                << devices << ' ' << panels << ' ' << slab;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GivenMatrix, PlansOfProductsAreProven) {
+  for (const int devices : {1, 2, 5}) {
+    for (const std::uint32_t variant : {0U, kAdjointPanel, kMagnitudesOfPanel, kLongProduct}) {
+      ProductProblem problem;
+      problem.n = 14;
+      problem.panel = 4;
+      problem.columns = 3;
+      problem.variant = variant;
+      problem.devices = devices;
+      problem.given_identity = 3;
+      const auto schedule = std::make_shared<const Schedule>(panel_products(problem));
+      for (const std::int64_t extra : {0, 1000, 100'000}) {
+        const Machine machine =
+            Machine::emulated(devices, smallest_budget_bytes(*schedule) + extra);
+        ASSERT_EQ(test::check_plan(Plan(schedule, machine, options_of(Policy::opt))), "");
+      }
+    }
+  }
+}
+
+/// Each panel is loaded once and made once, before anything else is done to it.
+TEST(GivenMatrix, IsLoadedOnceAndScaledFirst) {
+  for (const std::int64_t slab : {0, 1, 2, 3}) {
+    std::vector<int> made(5);
+    for (const test::FlatTask& task :
+         test::tasks_of(lu_factorization(given_problem(20, 4, slab, 1)))) {
+      const auto j = static_cast<std::size_t>(task.operands[0].id.col());
+      if (task.task.operation->name == "scaled_copy") {
+        EXPECT_EQ(made[j]++, 0);
+        EXPECT_EQ(task.operands[1].id, BlockId(kGivenFamily, 0, task.operands[0].id.col()));
+      } else {
+        EXPECT_EQ(made[j], 1);
+      }
+    }
+    EXPECT_EQ(std::count(made.begin(), made.end(), 1), 5);
+  }
+}
+
+TEST(GivenMatrix, IsHeldBesideTheFactorWhereBothFit) {
+  LuProblem problem;
+  problem.n = 32768;
+  const std::int64_t gib = std::int64_t{1} << 30;
+  const auto held = [&](Element precision, Element given, int devices, std::int64_t bytes,
+                        MatrixPlace place = MatrixPlace::gpus) {
+    problem.precision = precision;
+    return devices_hold_both(problem, given, Machine::emulated(devices, bytes), place);
+  };
+  EXPECT_TRUE(held(Element::fp64, Element::fp64, 1, 20 * gib));
+  EXPECT_FALSE(held(Element::fp64, Element::fp64, 1, 16 * gib));
+  EXPECT_TRUE(held(Element::fp32, Element::fp64, 1, 15 * gib));
+  EXPECT_TRUE(held(Element::fp64, Element::fp64, 2, 10 * gib));
+  EXPECT_FALSE(held(Element::fp64, Element::fp64, 1, 20 * gib, MatrixPlace::host));
+  problem.n = 100;  // the host's affair
+  EXPECT_FALSE(held(Element::fp64, Element::fp64, 1, 20 * gib));
+  problem.n = 32768;
+  problem.in_storage = true;
+  EXPECT_FALSE(held(Element::fp64, Element::fp64, 1, 20 * gib));
+}
+
+RunOptions on_host_devices(int devices) {
+  RunOptions options;
+  options.devices = "host:" + std::to_string(devices);
+  options.compute_queues = 2;
+  return options;
+}
+
+template <class T>
+T small_number(std::uint64_t seed, std::int64_t i, std::int64_t j) {
+  const auto part = [&](std::uint64_t s) {
+    return static_cast<RealOf<T>>(
+        std::floor(random_uniform(s, static_cast<std::uint64_t>(i + 8192 * j)) * 17) - 8);
+  };
+  if constexpr (is_complex_v<T>)
+    return {part(seed), part(seed + 1)};
+  else
+    return part(seed);
+}
+template <class T>
+Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  return test::make_matrix<T>(rows, cols,
+                              [=](auto i, auto j) { return small_number<T>(seed, i, j); });
+}
+
+template <class A>
+class Products : public ::testing::Test {};
+using ProductElements =
+    ::testing::Types<double, float, std::complex<double>, std::complex<float>>;
+TYPED_TEST_SUITE(Products, ProductElements);
+
+/// More columns than go at a time, with integers, so that every order of sums is exact.
+TYPED_TEST(Products, AreTheHostsAndLeaveTheMatrixThere) {
+  using A = TypeParam;
+  using W = WideOf<A>;
+  for (const int devices : {1, 2, 3}) {
+    for (const std::int64_t n : {1, 5, 16, 70}) {
+      for (const std::int64_t columns : {1, 3, 70}) {
+        SCOPED_TRACE(::testing::Message() << devices << ' ' << n << ' ' << columns);
+        const Matrix<A> a = integers<A>(n, n, 1);
+        const Matrix<W> x = integers<W>(n, columns, 3);
+        const Matrix<W> b = integers<W>(n, columns, 5);
+        const RunOptions options = on_host_devices(devices);
+        Session session(options);
+        RunReport report;
+        const ProductProblem problem{.n = n,
+                                     .panel = 6,
+                                     .given = element_of<A>,
+                                     .devices = devices,
+                                     .given_identity = session.new_identity()};
+        ProductProblem widest = problem;
+        widest.columns = std::min(columns, kColumnsBeside);
+        widest.variant = kLongProduct;
+        // Blocks stay where they are: room for columns of other widths is beside them.
+        session.reserve(std::array{panel_products(widest)}, [](std::int64_t arena) { return arena; });
+        const SlabbedMatrix<A> host(a.view());
+        const SlabbedMatrix<A> there =
+            host.with_products(std::make_shared<MatrixOnDevices<A>>(session, a.view(), problem,
+                                                                    report));
+        for (const bool adjoint : {false, true}) {
+          Matrix<W> expected = b;
+          Matrix<W> got = b;
+          host.residual(adjoint, x.view(), expected.view());
+          there.residual(adjoint, x.view(), got.view());
+          EXPECT_EQ(got.data, expected.data);
+        }
+        Matrix<W> expected(n, columns);
+        Matrix<W> got(n, columns);
+        host.residual_dd(b.view(), x.view(), expected.view());
+        there.residual_dd(b.view(), x.view(), got.view());
+        EXPECT_EQ(got.data, expected.data);
+        const auto sizes = test::make_matrix<double>(
+            n, columns, [&](auto i, auto j) { return std::abs(x(i, j)); });
+        auto expected_sizes = test::make_matrix<double>(n, columns, [](auto, auto) { return 1.0; });
+        Matrix<double> got_sizes = expected_sizes;
+        host.add_magnitudes(sizes.view(), expected_sizes.view());
+        there.add_magnitudes(sizes.view(), got_sizes.view());
+        for (std::size_t i = 0; i < got_sizes.data.size(); ++i)
+          ASSERT_NEAR(got_sizes.data[i], expected_sizes.data[i], 1e-12 * expected_sizes.data[i]);
+        EXPECT_EQ(report.traffic, report.planned_traffic);
+        // The matrix came once; X and Y with each product.
+        const std::int64_t size = bytes_of(element_of<W>);
+        const std::int64_t of_sums = n * columns * size;
+        const std::int64_t users = std::min<std::int64_t>(devices, (n + 5) / 6);
+        const std::int64_t real = n * columns * bytes_of(Element::fp64);
+        EXPECT_EQ(report.traffic.host_to_device_bytes,
+                  n * n * bytes_of(element_of<A>) + users * (3 * of_sums + real) +
+                      users * (4 * of_sums + real));
+      }
+    }
+  }
+}
+
+/// 1 + small − 1: what is left is small, though fp64 loses it.
+TEST(ProductsOnDevices, KeepTwiceTheDigitsOfLongSums) {
+  const std::int64_t n = 30;
+  const double small = 0x1p-80;
+  const auto a = test::make_matrix<double>(n, n, [&](auto, auto j) {
+    return j == 0 ? 1.0 : j == 7 ? small : j == n - 1 ? -1.0 : 0.0;
+  });
+  const auto x = test::make_matrix<double>(n, 1, [](auto, auto) { return 1.0; });
+  const Matrix<double> b(n, 1);
+  for (const int devices : {1, 2, 4}) {
+    Session session(on_host_devices(devices));
+    RunReport report;
+    MatrixOnDevices<double> products(session, a.view(),
+                                     {.n = n,
+                                      .panel = 7,
+                                      .devices = devices,
+                                      .given_identity = session.new_identity()},
+                                     report);
+    Matrix<double> r(n, 1);
+    products.residual_dd(b.view(), x.view(), r.view());
+    for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(r(i, 0), -small);
+  }
+}
+
+/// Rows and columns in units far apart, where factors are of the scaled matrix.
+Matrix<double> in_units(std::int64_t n, int digits) {
+  return test::make_matrix<double>(n, n, [=](auto i, auto j) {
+    return test::signed_uniform(8, i, j) *
+           std::pow(10.0, static_cast<double>((i * 7 + j * 3) % 5) * digits / 5.0);
+  });
+}
+
+template <class N>
+void expect_the_hosts_factor(const Matrix<double>& a, FactorScales scales, int devices) {
+  const std::int64_t n = a.rows;
+  const auto b = test::make_matrix<double>(
+      n, 2, [](auto i, auto j) { return test::signed_uniform(21, i, j); });
+  const ScaledSystem<double> system(a.view(), b.view(), Element::fp64);
+  LuOptions options;
+  options.run = on_host_devices(devices);
+  options.panel = 16;
+  ScaledFactor<N, double> of_host(system, options, scales, MatrixPlace::host);
+  ScaledFactor<N, double> of_devices(system, options, scales, MatrixPlace::any_devices);
+  EXPECT_EQ(of_host.info().growth, of_devices.info().growth);
+  EXPECT_EQ(of_host.info().determinant.log(), of_devices.info().determinant.log());
+  EXPECT_EQ(of_host.info().determinant.sign, of_devices.info().determinant.sign);
+  const RunReport& report = of_devices.report();
+  EXPECT_EQ(report.traffic, report.planned_traffic);
+  if (devices == 1) {  // several have panels of each other
+    EXPECT_EQ(report.traffic.host_to_device_bytes, n * n * 8 + n * 16);
+  }
+  RunReport solves;
+  for (const bool adjoint : {false, true})
+    EXPECT_EQ(of_host.solve(b.view(), adjoint, 0, solves).view().column(0)[n - 1],
+              of_devices.solve(b.view(), adjoint, 0, solves).view().column(0)[n - 1]);
+  // Residuals do not read the matrix again.
+  RunReport products;
+  EXPECT_EQ(of_host.products(system.a(), true, products), nullptr);
+  const auto there = of_devices.products(system.a(), true, products);
+  ASSERT_NE(there, nullptr);
+  DenseBlock r(n, 2);
+  there->residual(false, b.view(), r.view());
+  EXPECT_LT(products.traffic.host_to_device_bytes, devices * 4 * n * 2 * 8 + 1);
+  // Of another matrix they do.
+  Matrix<double> other = a;
+  other(0, 0) += 1;
+  const SlabbedMatrix<double> slabs(other.view());
+  const auto of_other = of_devices.products(slabs, false, products);
+  Matrix<double> expected(n, 2);
+  Matrix<double> got(n, 2);
+  slabs.residual(false, b.view(), expected.view());
+  of_other->residual(false, b.view(), got.view());
+  for (std::size_t i = 0; i < got.data.size(); ++i)
+    ASSERT_NEAR(got.data[i], expected.data[i], 1e-12 * system.norm_inf());
+  // The certificate is true.
+  GeneralSolveResult result;
+  set_factor(of_devices.info(), of_devices.report(), result);
+  const auto inverse = [&](MatrixView<const double> v, bool adjoint) {
+    return of_devices.solve(v, adjoint, system.exponent(), result.solve);
+  };
+  CertifiedSolution<double>::Inverse precondition;
+  if (std::is_same_v<N, float>)
+    precondition = [&](MatrixView<const double> v, bool adjoint) {
+      return of_devices.solve_wide(v, adjoint, system.exponent());
+    };
+  CertifiedSolution<double> solution(inverse, system, result,
+                                     of_devices.products(system.a(), true, result.solve),
+                                     precondition);
+  Matrix<double> x(n, 2);
+  write_back(solution.solve(), system, x.view());
+  for (std::int64_t j = 0; j < 2; ++j) {
+    const std::vector<double> column(b.view().column(j), b.view().column(j) + n);
+    const std::vector<double> mine(x.view().column(j), x.view().column(j) + n);
+    const test::WideErrors exact = test::wide_errors(a.data, column, mine);
+    EXPECT_LE(exact.forward, result.certificate.forward_error);
+    EXPECT_LE(exact.componentwise, result.certificate.componentwise_backward_error);
+    EXPECT_LE(result.certificate.forward_error, 1e-6);
+  }
+}
+
+TEST(GivenMatrix, HasTheHostsFactorAndATrueCertificate) {
+  for (const int devices : {1, 2}) {
+    for (const std::int64_t n : {1, 17, 100}) {
+      SCOPED_TRACE(::testing::Message() << devices << ' ' << n);
+      expect_the_hosts_factor<double>(test::random_general(n), FactorScales::none, devices);
+      expect_the_hosts_factor<double>(in_units(n, 12), FactorScales::balanced, devices);
+      expect_the_hosts_factor<float>(test::random_general(n), FactorScales::balanced, devices);
+      expect_the_hosts_factor<float>(in_units(n, 20), FactorScales::balanced, devices);
+    }
+  }
+}
+
+/// Numbers near both ends of the range, which are divided by a power of two.
+TEST(GivenMatrix, MayBeNearTheEndsOfTheRange) {
+  for (const double power : {0x1p1010, 0x1p-1000}) {
+    Matrix<double> a = test::random_general(40);
+    for (double& value : a.data) value *= power;
+    const auto b = test::make_matrix<double>(40, 1, [](auto i, auto) { return 1.0 + double(i); });
+    const ScaledSystem<double> system(a.view(), b.view(), Element::fp64);
+    LuOptions options;
+    options.run = on_host_devices(1);
+    options.panel = 16;
+    ScaledFactor<double, double> of_host(system, options, FactorScales::none, MatrixPlace::host);
+    ScaledFactor<double, double> there(system, options, FactorScales::none,
+                                       MatrixPlace::any_devices);
+    EXPECT_EQ(of_host.info().determinant.exponent, there.info().determinant.exponent);
+    EXPECT_EQ(of_host.info().determinant.mantissa, there.info().determinant.mantissa);
+    RunReport report;
+    const DenseBlock expected =
+        of_host.solve(system.b(), false, system.exponent(), report);
+    const DenseBlock got = there.solve(system.b(), false, system.exponent(), report);
+    for (std::int64_t i = 0; i < 40; ++i) EXPECT_EQ(got.column(0)[i], expected.column(0)[i]);
+  }
+}
+
+/// What is singular or not finite is said with the column, as of the host's.
+TEST(GivenMatrix, SaysWhatIsSingularOrNotFinite) {
+  Matrix<double> a = test::random_general(50);
+  for (std::int64_t i = 0; i < 50; ++i) a(i, 33) = 0;
+  const Matrix<double> b(50, 1);
+  LuOptions options;
+  options.run = on_host_devices(1);
+  options.panel = 16;
+  const ScaledSystem<double> singular(a.view(), b.view(), Element::fp64);
+  const ScaledFactor<double, double> factor(singular, options, FactorScales::balanced,
+                                            MatrixPlace::any_devices);
+  EXPECT_EQ(factor.info().zero_pivot, 33);
+  a(40, 20) = std::numeric_limits<double>::infinity();
+  const ScaledSystem<double> infinite(a.view(), b.view(), Element::fp64);
+  const ScaledFactor<float, double> other(infinite, options, FactorScales::balanced,
+                                          MatrixPlace::any_devices);
+  EXPECT_EQ(other.info().not_finite, 20);
+}
+
+}  // namespace
+}  // namespace strata
