@@ -25,6 +25,7 @@
 #include "kernels/dense/potrf_batched.hpp"
 #include "kernels/dense/scaled_copy.hpp"
 #include "kernels/dense/syrk.hpp"
+#include "kernels/dense/take_diagonal.hpp"
 #include "kernels/dense/tile_inverse.hpp"
 #include "kernels/dense/tile_norm.hpp"
 #include "kernels/dense/trmm.hpp"
@@ -68,6 +69,7 @@ void add_lu(KernelTable& table) {
   table.set(lu_update, kLuUpdateElements<T>, attempt<lu_update_cuda<T>>);
   table.set(lu_back, Elements(2, element_of<T>), attempt<lu_back_cuda<T>>);
   table.set(copy_rows, Elements(2, element_of<T>), attempt<copy_rows_cuda<T>>);
+  table.set(take_diagonal, Elements(2, element_of<T>), attempt<take_diagonal_cuda<T>>);
   add_panel_product<T>(table, attempt<panel_product_cuda<T>>);
 }
 

@@ -21,6 +21,7 @@
 #include "kernels/dense/scaled_copy.hpp"
 #include "kernels/dense/stripe.hpp"
 #include "kernels/dense/syrk.hpp"
+#include "kernels/dense/take_diagonal.hpp"
 #include "kernels/dense/tile_inverse.hpp"
 #include "kernels/dense/tile_norm.hpp"
 #include "kernels/dense/trmm.hpp"
@@ -52,6 +53,7 @@ void add_dense(KernelTable& table) {
   table.set(lu_update, kLuUpdateElements<T>, lu_update_host<T>);
   table.set(lu_back, Elements(2, element), lu_back_host<T>);
   table.set(copy_rows, Elements(2, element), copy_rows_host<T>);
+  table.set(take_diagonal, Elements(2, element), take_diagonal_host<T>);
   add_panel_product<T>(table, panel_product_host<T>);
   table.set(stripe_factor, kGetrfElements<T>, stripe_factor_host<T>);
   table.set(stripe_row, kStripeRowElements<T>, stripe_row_host<T>);

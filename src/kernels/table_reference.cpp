@@ -21,6 +21,7 @@
 #include "kernels/dense/scaled_copy.hpp"
 #include "kernels/dense/stripe.hpp"
 #include "kernels/dense/syrk.hpp"
+#include "kernels/dense/take_diagonal.hpp"
 #include "kernels/dense/tile_inverse.hpp"
 #include "kernels/dense/tile_norm.hpp"
 #include "kernels/dense/trmm.hpp"
@@ -52,6 +53,7 @@ void add_dense(KernelTable& table) {
   table.set(lu_update, kLuUpdateElements<T>, lu_update_reference<T>);
   table.set(lu_back, Elements(2, element), lu_back_reference<T>);
   table.set(copy_rows, Elements(2, element), copy_rows_reference<T>);
+  table.set(take_diagonal, Elements(2, element), take_diagonal_reference<T>);
   add_panel_product<T>(table, panel_product_reference<T>);
   table.set(stripe_factor, kGetrfElements<T>, stripe_factor_reference<T>);
   table.set(stripe_row, kStripeRowElements<T>, stripe_row_reference<T>);

@@ -16,7 +16,7 @@
 // a solve with one or three steps of refinement, which squares or takes to the fourth I − M⁻¹·A.
 //
 // With factors in fp32 of a system in fp64 M is their product, and all that stands as it is where
-// η is below 1/4, with one or three steps in a solve if need be. Norms of I − M⁻¹·A may be far
+// η is below 1/4, with one to three steps in a solve if need be. Norms of I − M⁻¹·A may be far
 // above its spectral radius. Where plain steps do not get there,
 // corrections are solves of the scaled system by GMRES with M as preconditioner, its triangles
 // solved with in fp64 (Carson, Higham, "A new analysis of iterative refinement and
@@ -49,6 +49,7 @@ namespace strata {
 
 constexpr int kStepsMax = 20;
 constexpr int kRefinedMost = 3;
+constexpr double kContracts = 0.9;      // enough to say what is left (NearerSolution)
 constexpr double kContractsWell = 0.5;  // or corrections are by GMRES, where there is a choice
 constexpr int kIterationsMost = 40;     // of GMRES, for a correction
 constexpr std::int64_t kAtOnce = 4;     // columns that GMRES has bases of
@@ -103,11 +104,11 @@ class CertifiedSolution {
     find_condition();
     first_contraction_ = contraction_;
     // The spectral radius of I − M⁻¹·A may be far below its norm: a power of it contracts then.
-    while (weak_ && !gmres_ && !(contraction_ < kContractsWell) && refined_ < kRefinedMost) {
-      refined_ = 2 * refined_ + 1;
+    while (weak_ && !gmres_ && !(contraction_ < kContracts) && refined_ < kRefinedMost) {
+      ++refined_;
       find_condition();
     }
-    if (weak_ && !gmres_ && !(contraction_ < kContractsWell)) {
+    if (weak_ && !gmres_ && !(contraction_ < (refined_ > 0 ? kContracts : kContractsWell))) {
       gmres_ = true;
       find_condition();
     }
@@ -220,7 +221,7 @@ class CertifiedSolution {
                                             x.column(j)[i] = -right[at(i)] * y(i, j);
                                         Block product(y.rows, y.cols);
                                         a_.residual(adjoint, std::as_const(x).view(),
-                                                             product.view());
+                                                    product.view());
                                         multiply_rows(left, product.view());
                                         return product;
                                       },

@@ -197,7 +197,7 @@ bool GeneralFactor::by_rows() const noexcept {
 }
 
 StoredParts GeneralFactor::stored() const {
-  return std::visit([](const auto& factor) { return factor.stored(); }, state_->factor);
+  return std::visit([](auto& factor) { return factor.stored(); }, state_->factor);
 }
 
 void GeneralFactor::save(const std::string& directory) const {
@@ -207,7 +207,7 @@ void GeneralFactor::save(const std::string& directory) const {
   ChecksumWriter writer(directory + "/factor",
                         in_storage ? kStoredFactorFormat : kGeneralFactorFormat);
   std::visit(
-      [&](const auto& factor) {
+      [&](auto& factor) {
         factor.save(writer);
         if (in_storage)
           save_place(StoredPlace::seen_from(directory, factor.place().matrix, state_->directories),

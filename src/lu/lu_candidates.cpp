@@ -77,8 +77,11 @@ MemoryNeeds lu_needs(const LuProblem& problem, std::int64_t budget) {
   needs.device_bytes = smallest_budget_bytes(own);
   needs.tile_max = largest_tile(std::max<std::int64_t>(problem.n, 1), budget, schedule);
   const int given = problem.given != Element::none ? kGivenFamily : -1;  // the caller's
-  for (int f = 0; f < own.blocks.families(); ++f)
-    if (!own.blocks.family(f).in_storage && f != given) needs.host_bytes += own.blocks.total_bytes(f);
+  for (int f = 0; f < own.blocks.families(); ++f) {
+    const BlockFamily& family = own.blocks.family(f);
+    if (!family.in_storage && !family.stays && f != given)
+      needs.host_bytes += own.blocks.total_bytes(f);
+  }
   return needs;
 }
 
@@ -120,9 +123,8 @@ std::vector<std::int64_t> LuCandidates::orders(std::int64_t tile) const {
   for (std::size_t d = 0; d < static_cast<std::size_t>(all.devices); ++d)
     slots = std::min(slots, slots_of_family(layout, d, kPanelFamily));
   if (slots >= panels) {
-    if (!problem_.in_storage) return {0};
-    // Slabs are written while the next ones are read; right-looking, all is read before much is
-    // written.
+    if (!problem_.in_storage && is_cpu(machine_)) return {0};
+    // Right-looking, all is there before much is computed: with slabs the next ones come meanwhile.
     std::vector<std::int64_t> orders{0};
     for (const std::int64_t width : {1, 4, 16})
       if (width < panels) orders.push_back(width);

@@ -48,7 +48,8 @@ class LuCandidates : public CandidateSpace {
   /// At least a panel for each device and two in all, at most kPanelsMax; not narrower than kernels
   /// are worth their calls; two panels fit.
   [[nodiscard]] bool allows(std::int64_t tile) const override;
-  /// Right-looking where all panels fit. Else slabs of as many panels as fit beside one that
+  /// Where all panels fit, right-looking, and, but on a CPU, slabs, of which the next one comes
+  /// while one is computed. Else slabs of as many panels as fit beside one that
   /// streams, and of one and two fewer, which leaves room for the next one; right-looking, too,
   /// which may win where nearly everything fits. Where host memory between storage and the devices
   /// holds more panels than they do, slabs of two levels, too.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/host_memory.hpp"
 #include "base/index.hpp"
@@ -83,14 +84,22 @@ void LuPanels::open_memory(std::byte* home) {
                             : std::make_shared<FamilyMemory>(blocks(), kPanelFamily);
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kPivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kPanelStatusFamily);
-  // A caller's first and last page may be somebody else's, too.
-  const WholePages pages(panels_->data(), blocks().total_bytes(kPanelFamily));
-  pinner_ = std::make_unique<HostPinner>(session_.devices(), pages.first,
-                                         static_cast<std::int64_t>(pages.size),
-                                         options_.run.host_pinning);
+  if (has_given()) {
+    session_.set_home([panels = panels_](const BlockTable& of_last) {
+      std::vector<std::shared_ptr<FamilyMemory>> memories(at(of_last.families()));
+      memories[kPanelFamily] = panels;
+      return std::make_unique<MemoryStore>(of_last, std::move(memories));
+    });
+  } else {
+    // A caller's first and last page may be somebody else's, too.
+    const WholePages pages(panels_->data(), blocks().total_bytes(kPanelFamily));
+    pinner_ = std::make_unique<HostPinner>(session_.devices(), pages.first,
+                                           static_cast<std::int64_t>(pages.size),
+                                           options_.run.host_pinning);
+  }
   // Room for right-hand sides beside a factor that fits, so that it need not make way for them.
-  const std::int64_t beside = problem_.given == Element::none ? bytes_of(problem_.precision)
-                                                              : 3 * bytes_of(problem_.given);
+  const std::int64_t beside =
+      problem_.given == Element::none ? bytes_of(problem_.precision) : 3 * bytes_of(problem_.given);
   session_.reserve_beside_adopted(kColumnsBeside * problem_.n * beside);
 }
 
@@ -133,19 +142,35 @@ const LuInfo& LuPanels::factor(BlockSource source, double largest) {
   return info_;
 }
 
-const LuInfo& LuPanels::factor(BlockSource given, const std::vector<std::int64_t>& exponents,
-                               double largest) {
+const LuInfo& LuPanels::factor(BlockSource given, const std::vector<std::int64_t>& exponents) {
   std::fill_n(reinterpret_cast<PanelStatus*>(statuses_->data()), count(), PanelStatus{});
-  const auto of_matrix = FamilyMemory::without_memory(blocks(), kGivenFamily, std::move(given));
-  const auto of_exponents = FamilyMemory::without_memory(
-      blocks(), kExponentsFamily,
-      source_of_view<std::int64_t>(exponents.data(), problem_.n, false));
-  MemoryStore store(blocks(), {panels_, pivots_, statuses_, of_matrix, of_exponents});
+  const auto of_exponents =
+      source_of_view<std::int64_t>(exponents.data(), std::max<std::int64_t>(problem_.n, 1), false);
+  const auto diagonal = std::make_shared<FamilyMemory>(blocks(), kDiagonalFamily);
+  const auto largest = std::make_shared<FamilyMemory>(blocks(), kLargestFamily);
+  MemoryStore store(
+      blocks(),
+      {panels_, pivots_, statuses_,
+       FamilyMemory::without_memory(blocks(), kGivenFamily, std::move(given)),
+       FamilyMemory::without_memory(blocks(), kExponentsFamily, of_exponents), diagonal, largest});
   run_factorization(store);
-  report_.pinning_seconds = pinner_->seconds();
-  report_.pinned_bytes = pinner_->pinned_bytes();
-  info_ = info_of(largest);
+  const std::byte* const first = diagonal->data();
+  diagonal_.assign(first, first + blocks().total_bytes(kDiagonalFamily));
+  double most = 0;
+  for (std::int64_t p = 0; p < count(); ++p)
+    if (largest->written(p))
+      most = std::max(most, reinterpret_cast<const double*>(largest->data())[p]);
+  info_ = info_of(most);
   return info_;
+}
+
+void LuPanels::bring_home() {
+  if (!has_given() || !session_.only_here()) return;
+  const std::int64_t bytes = blocks().total_bytes(kPanelFamily);
+  require(bytes <= available_host_memory(), ErrorKind::memory, "lu",
+          "a factor of {} does not fit into host memory, of which {} are free", format_bytes(bytes),
+          format_bytes(available_host_memory()));
+  session_.fetch();
 }
 
 void LuPanels::factor_in_storage(BlockSource source) {
@@ -240,7 +265,7 @@ const std::int64_t* LuPanels::exchanges_at_home(std::int64_t p) const {
 template <class T>
 std::vector<T> LuPanels::diagonal_of(std::int64_t p) const {
   const std::int64_t first = p * problem_.panel;
-  if (stored_) {
+  if (stored_ || has_given()) {
     const T* all = reinterpret_cast<const T*>(diagonal_.data());
     return {all + first, all + std::min(first + problem_.panel, problem_.n)};
   }

@@ -1,7 +1,8 @@
 #pragma once
 // LuPanels: P·A = L·U in column panels in host memory or in storage, with the devices that made it.
 //
-// Contract: factored once. What the run leaves on the devices is where solves start (Session). What
+// Contract: factored once. What the run leaves on the devices is where solves start (Session); with
+// LuProblem::given the factor is nowhere else until it is asked for (bring_home()). What
 // a factorization in storage that did not end has left is gone on with, to the same bits. Not
 // thread-safe.
 
@@ -42,8 +43,12 @@ class LuPanels {
   const LuInfo& factor(BlockSource source, double largest);
   /// The same of the matrix as it is given, with LuProblem::given; `exponents`: of all rows, then
   /// of all columns.
-  const LuInfo& factor(BlockSource given, const std::vector<std::int64_t>& exponents,
-                       double largest);
+  const LuInfo& factor(BlockSource given, const std::vector<std::int64_t>& exponents);
+  /// Brings a factor home that is on the devices alone, for what is below but solve(). Throws
+  /// Error{memory} where the host has no room for it.
+  void bring_home();
+  /// Where panels are, or go if they leave the devices; null: in storage.
+  [[nodiscard]] std::shared_ptr<FamilyMemory> home() const noexcept { return panels_; }
   /// The devices, with what lies on them.
   [[nodiscard]] Session& session() noexcept { return session_; }
   /// B ← A⁻¹·B, n × nrhs, or as LuSolveProblem::variant says. T is the factor's type.
@@ -77,6 +82,7 @@ class LuPanels {
   void copy_factors(MatrixView<T> out) const;
 
  private:
+  [[nodiscard]] bool has_given() const { return problem_.given != Element::none; }
   [[nodiscard]] LuInfo info_of(double largest);
   void read_diagonal();
   template <class T>
@@ -110,10 +116,10 @@ class LuPanels {
   std::shared_ptr<FamilyMemory> panels_;
   std::shared_ptr<FamilyMemory> pivots_;
   std::shared_ptr<FamilyMemory> statuses_;
-  std::unique_ptr<HostPinner> pinner_;
+  std::unique_ptr<HostPinner> pinner_;    ///< null: panels stay on the devices, or are in storage
   std::unique_ptr<StoredPanels> stored_;  ///< null: they are in memory
   std::vector<std::int64_t> exchanges_;   ///< of panels in storage
-  std::vector<std::byte> diagonal_;       ///< likewise
+  std::vector<std::byte> diagonal_;       ///< likewise, and of those that stay on the devices
   mutable std::vector<std::byte> rows_;   ///< of a panel of them, which were read last
   LuInfo info_;
   RunReport report_;

@@ -25,6 +25,7 @@
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/panel_product.hpp"
 #include "kernels/dense/scaled_copy.hpp"
+#include "kernels/dense/take_diagonal.hpp"
 
 namespace strata {
 namespace {
@@ -73,9 +74,9 @@ BlockId pivots_of(std::int64_t p) { return {kPivotsFamily, 0, p}; }
 class LuEmitter {
  public:
   /// `factor`: the family of the factor where that is in storage; −1: it is not.
-  /// `variant`: of a factorization's getrf and lu_update.
-  LuEmitter(int devices, int factor, TaskList& tasks, std::uint32_t variant = 0)
-      : devices_(devices), factor_(factor), tasks_(tasks), variant_(variant) {}
+  /// `variant`: of a factorization's getrf and lu_update; `given`: the matrix is as it was given.
+  LuEmitter(int devices, int factor, TaskList& tasks, std::uint32_t variant = 0, bool given = false)
+      : devices_(devices), factor_(factor), tasks_(tasks), variant_(variant), given_(given) {}
 
   void factor(std::int64_t p) {
     const bool splits = factor_ >= 0;
@@ -86,6 +87,9 @@ class LuEmitter {
               {BlockId(kPanelStatusFamily, 0, p), Hint::last_write}},
              variant_)
         .urgent = true;  // everything waits for it
+    if (given_)
+      tasks_.add(take_diagonal, device_of(p, devices_),
+                 {{BlockId(kDiagonalFamily, 0, p), Hint::last_write}, panel_of(p)});
     if (!splits) return;
     tasks_.add(copy_rows, device_of(p, devices_), {panel_of(p), {lower_of(p), Hint::last_write}})
         .urgent = true;
@@ -95,7 +99,10 @@ class LuEmitter {
   /// Panel p from the matrix as it was given.
   void scale(std::int64_t p) {
     tasks_.add(scaled_copy, device_of(p, devices_),
-               {panel_of(p), BlockId(kGivenFamily, 0, p), BlockId(kExponentsFamily, 0, 0)});
+               {panel_of(p),
+                {BlockId(kLargestFamily, 0, p), Hint::last_write},
+                BlockId(kGivenFamily, 0, p),
+                BlockId(kExponentsFamily, 0, 0)});
   }
   /// A block of the family is a panel or columns of X.
   void update(int family, std::int64_t j, std::int64_t k, std::uint32_t variant = 0,
@@ -121,6 +128,7 @@ class LuEmitter {
   int factor_;
   TaskList& tasks_;
   std::uint32_t variant_;
+  bool given_;
 };
 
 BlockFamily panels_of(std::int64_t n, std::int64_t panel, Element precision) {
@@ -168,6 +176,30 @@ BlockFamily factor_in_storage(std::int64_t n, std::int64_t panel, Element precis
   return family;
 }
 
+/// The matrix as it was given, and what comes with it.
+void add_given(const LuProblem& problem, std::int64_t panels, BlockTable& blocks) {
+  blocks.add(given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
+  blocks.add({.name = "e",
+              .rows = problem.n,
+              .cols = 2,
+              .tile_rows = std::max<std::int64_t>(problem.n, 1),
+              .tile_cols = 2,
+              .element = Element::int64});
+  blocks.add({.name = "d",
+              .rows = 1,
+              .cols = problem.n,
+              .tile_rows = 1,
+              .tile_cols = problem.panel,
+              .element = problem.precision,
+              .origin = Origin::generated});
+  blocks.add({.name = "m",
+              .rows = 1,
+              .cols = panels,
+              .tile_rows = 1,
+              .tile_cols = 1,
+              .origin = Origin::generated});
+}
+
 }  // namespace
 
 Schedule lu_factorization(const LuProblem& problem) {
@@ -175,6 +207,7 @@ Schedule lu_factorization(const LuProblem& problem) {
   Schedule schedule;
   schedule.devices = problem.devices;
   BlockFamily a = panels_of(problem.n, problem.panel, problem.precision);
+  a.stays = problem.given != Element::none && problem.factor_identity != 0;
   if (problem.given != Element::none) a.origin = Origin::generated;
   a.identity = in_storage ? 0 : problem.factor_identity;
   a.in_storage = in_storage;
@@ -196,15 +229,8 @@ Schedule lu_factorization(const LuProblem& problem) {
   schedule.operands = {2, 1, 1};
   const bool scales = problem.given != Element::none;
   if (scales) {
-    schedule.blocks.add(
-        given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
-    schedule.blocks.add({.name = "e",
-                         .rows = problem.n,
-                         .cols = 2,
-                         .tile_rows = std::max<std::int64_t>(problem.n, 1),
-                         .tile_cols = 2,
-                         .element = Element::int64});
-    schedule.operands = {2, 1, 1, 1, 1};
+    add_given(problem, panels, schedule.blocks);
+    schedule.operands = {2, 1, 1, 1, 1, 1, 1};
   }
   if (in_storage) {
     BlockFamily factor =
@@ -222,7 +248,7 @@ Schedule lu_factorization(const LuProblem& problem) {
                    variant = problem.halves ? kProductsOfHalves : 0](std::int64_t s,
                                                                      TaskList& tasks) {
     const auto [first, end, k, k_end, in_turn, backwards] = (*steps)[static_cast<std::size_t>(s)];
-    LuEmitter emitter(devices, factor, tasks, variant);
+    LuEmitter emitter(devices, factor, tasks, variant, scales);
     const bool begins = scales && k == 0;  // with the panels of the slab
     if (k < first) {
       for (std::int64_t j = first; j < end; ++j) {
@@ -247,7 +273,7 @@ Schedule lu_factorization(const LuProblem& problem) {
   return schedule;
 }
 
-Schedule panel_products(const ProductProblem& problem) {
+Schedule panel_products(const MatrixProductProblem& problem) {
   const bool magnitudes = problem.variant == kMagnitudesOfPanel;
   const Element wide = is_complex(problem.given) ? Element::complex128 : Element::fp64;
   const Element element = magnitudes ? Element::fp64 : wide;
@@ -258,6 +284,7 @@ Schedule panel_products(const ProductProblem& problem) {
   const std::int64_t of_factor = problem.factor_identity != 0 ? problem.n : 0;
   BlockFamily factor = panels_of(of_factor, problem.panel, problem.precision);
   factor.identity = problem.factor_identity;
+  factor.stays = problem.factor_identity != 0;
   schedule.blocks.add(std::move(factor));
   schedule.blocks.add(pivots_of_panels(of_factor, problem.panel, problem.pivots_identity, false));
   schedule.blocks.add({.name = "X",
@@ -266,7 +293,8 @@ Schedule panel_products(const ProductProblem& problem) {
                        .tile_rows = rows,
                        .tile_cols = std::max<std::int64_t>(problem.columns, 1),
                        .element = element});
-  schedule.blocks.add(given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
+  schedule.blocks.add(
+      given_panels(problem.n, problem.panel, problem.given, problem.given_identity));
   schedule.blocks.add({.name = "Y",
                        .rows = problem.n,
                        .cols = sums * problem.devices,
@@ -295,6 +323,7 @@ Schedule lu_solve(const LuSolveProblem& problem) {
           ? factor_in_storage(problem.n, problem.panel, problem.precision, problem.factor_identity)
           : panels_of(problem.n, problem.panel, problem.precision);
   factor.identity = problem.factor_identity;
+  factor.stays = problem.given != Element::none && problem.factor_identity != 0;
   schedule.blocks.add(std::move(factor));
   schedule.blocks.add(
       pivots_of_panels(problem.n, problem.panel, problem.pivots_identity, problem.in_storage));

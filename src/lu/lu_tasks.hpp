@@ -33,8 +33,9 @@ struct LuProblem {
   bool in_storage = false;  ///< the factor rests in storage
   bool halves = false;      ///< kProductsOfHalves (kernels/dense/lu_update.hpp)
   /// What the matrix comes to the devices in, as the caller has it, beside the factor: there it is
-  /// scaled and rounded to `precision`, and residuals are made with it. none: what is loaded is
-  /// scaled already, and becomes the factor. Not in storage.
+  /// scaled and rounded to `precision`, and residuals are made with it; the factor stays beside it
+  /// and goes home if it is asked for. none: what is loaded is scaled already, becomes the factor
+  /// and goes home. Not in storage.
   Element given = Element::none;
   Element precision = Element::fp64;
   int devices = 1;
@@ -58,8 +59,12 @@ inline constexpr int kFactorFamily = 3;
 /// blocks of which its schedule has no family: solves have this one, and products that of the
 /// factor.
 inline constexpr int kGivenFamily = 3;
-/// With it in factorizations, one block: the exponents by which its rows and its columns are scaled (scaled_copy.hpp).
+/// With it in factorizations, one block: the exponents by which its rows and its columns are scaled
+/// (scaled_copy.hpp).
 inline constexpr int kExponentsFamily = 4;
+/// And of panel p block (0, p): the diagonal of U, and the largest element before elimination.
+inline constexpr int kDiagonalFamily = 5;
+inline constexpr int kLargestFamily = 6;
 /// The rows of panel p from its diagonal on, and those up to its diagonal block.
 [[nodiscard]] constexpr BlockId lower_block(int family, std::int64_t p) {
   return {family, 2 * p, 0};
@@ -97,7 +102,7 @@ struct LuSolveProblem {
 };
 
 /// Products of the matrix with columns (panel_product.hpp).
-struct ProductProblem {
+struct MatrixProductProblem {
   std::int64_t n = 0;
   std::int64_t panel = 1;
   std::int64_t columns = 0;  ///< of X
@@ -111,11 +116,11 @@ struct ProductProblem {
   std::uint64_t pivots_identity = 0;
 };
 
-/// Families of products: the matrix, kGivenFamily; X, one block of kRightSideFamily; and the sums Y,
-/// of which each device has its own, block (0, d), that have to be added.
+/// Families of products: the matrix, kGivenFamily; X, one block of kRightSideFamily; and the sums
+/// Y, of which each device has its own, block (0, d), that have to be added.
 inline constexpr int kSumsFamily = 4;
 
-[[nodiscard]] Schedule panel_products(const ProductProblem& problem);
+[[nodiscard]] Schedule panel_products(const MatrixProductProblem& problem);
 
 /// X ← A⁻¹·X: L forward, panel by panel with its exchanges, then U backward; or Uᵀ forward, then
 /// Lᵀ backward with the exchanges in reverse.

@@ -11,7 +11,6 @@
 #include "lu/planning.hpp"
 #include "scalar/double_double.hpp"
 #include "session/report.hpp"
-#include "store/memory_store.hpp"
 
 namespace strata {
 namespace {
@@ -41,8 +40,7 @@ void add_long(V& high, V& low, const V& other_high, const V& other_low) {
     high = V(re.hi, im.hi);
     low = V(re.lo, im.lo);
   } else {
-    const DoubleDouble sum =
-        add_cray(DoubleDouble(high, low), DoubleDouble(other_high, other_low));
+    const DoubleDouble sum = add_cray(DoubleDouble(high, low), DoubleDouble(other_high, other_low));
     high = sum.hi;
     low = sum.lo;
   }
@@ -52,8 +50,9 @@ void add_long(V& high, V& low, const V& other_high, const V& other_low) {
 
 template <class A>
 MatrixOnDevices<A>::MatrixOnDevices(Session& session, MatrixView<const A> a,
-                                    const ProductProblem& problem, RunReport& report)
-    : session_(session), a_(a), problem_(problem), report_(report) {}
+                                    const MatrixProductProblem& problem,
+                                    std::shared_ptr<FamilyMemory> factor, RunReport& report)
+    : session_(session), a_(a), problem_(problem), factor_(std::move(factor)), report_(report) {}
 
 /// Calls take(first column of X, sums of device d, d) for all devices in their order.
 template <class A>
@@ -61,7 +60,7 @@ template <class V, class Take>
 void MatrixOnDevices<A>::multiply(std::uint32_t variant, MatrixView<const V> x,
                                   MatrixView<const V> y, const Take& take) {
   for (std::int64_t first = 0; first < x.cols; first += kColumnsBeside) {
-    ProductProblem problem = problem_;
+    MatrixProductProblem problem = problem_;
     problem.columns = std::min(kColumnsBeside, x.cols - first);
     problem.variant = variant;
     SessionRun wanted;
@@ -75,13 +74,13 @@ void MatrixOnDevices<A>::multiply(std::uint32_t variant, MatrixView<const V> x,
     const MatrixView<const V> of_y = y.block(0, first, y.rows, problem.columns);
     const auto sums =
         std::make_shared<FamilyMemory>(blocks, kSumsFamily, beginning_of_sums<V>(of_y));
-    MemoryStore store(blocks, {nullptr, nullptr,
-                               FamilyMemory::without_memory(
-                                   blocks, kRightSideFamily,
-                                   source_of_view<V>(of_x.data, x.ld, false)),
-                               FamilyMemory::without_memory(
-                                   blocks, kGivenFamily, source_of_view<A>(a_.data, a_.ld, false)),
-                               sums});
+    MemoryStore store(blocks,
+                      {factor_, nullptr,
+                       FamilyMemory::without_memory(blocks, kRightSideFamily,
+                                                    source_of_view<V>(of_x.data, x.ld, false)),
+                       FamilyMemory::without_memory(blocks, kGivenFamily,
+                                                    source_of_view<A>(a_.data, a_.ld, false)),
+                       sums});
     IssueOptions options;
     options.what = "product";
     (void)session_.run(std::move(wanted), store, options);
@@ -89,8 +88,9 @@ void MatrixOnDevices<A>::multiply(std::uint32_t variant, MatrixView<const V> x,
     for (std::int64_t d = 0; d < std::min<std::int64_t>(problem.devices, schedule->steps); ++d) {
       const BlockId id{kSumsFamily, 0, d};
       const BlockExtent extent = blocks.extent(id);
-      take(first, MatrixView<const V>{reinterpret_cast<const V*>(store.lend_for_writing(id)),
-                                      extent.rows, extent.cols, extent.rows},
+      take(first,
+           MatrixView<const V>{reinterpret_cast<const V*>(store.lend_for_writing(id)), extent.rows,
+                               extent.cols, extent.rows},
            d);
     }
   }

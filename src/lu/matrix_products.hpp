@@ -7,10 +7,12 @@
 // the session outlive it. Sums are in fp64 or wider, in an order of their own.
 
 #include <cstdint>
+#include <memory>
 
 #include "lu/lu_tasks.hpp"
 #include "scalar/complex.hpp"
 #include "session/session.hpp"
+#include "store/memory_store.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 
@@ -38,10 +40,11 @@ class MatrixOnDevices final : public MatrixProducts<A> {
  public:
   using W = WideOf<A>;
 
-  /// `problem`: its order, panel and devices, and the name that the matrix has on them. What
+  /// `problem`: its order, panel and devices, and the names that the matrix and its factor have on
+  /// them; `factor`: where that goes if it has to make room, null where there is none. What
   /// products do is added to `report`, which outlives it.
-  MatrixOnDevices(Session& session, MatrixView<const A> a, const ProductProblem& problem,
-                  RunReport& report);
+  MatrixOnDevices(Session& session, MatrixView<const A> a, const MatrixProductProblem& problem,
+                  std::shared_ptr<FamilyMemory> factor, RunReport& report);
 
   void residual(bool adjoint, MatrixView<const W> x, MatrixView<W> r) override;
   void residual_dd(MatrixView<const W> b, MatrixView<const W> x, MatrixView<W> r) override;
@@ -55,7 +58,8 @@ class MatrixOnDevices final : public MatrixProducts<A> {
 
   Session& session_;
   MatrixView<const A> a_;
-  ProductProblem problem_;
+  MatrixProductProblem problem_;
+  std::shared_ptr<FamilyMemory> factor_;
   RunReport& report_;
 };
 

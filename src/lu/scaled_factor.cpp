@@ -62,8 +62,8 @@ SavedFactor header_of(const ScaledSystem<A>& system, FactorScales scales) {
     header.column_exponent.assign(at(header.n), 0);
     return header;
   }
-  header.row_exponent = exponents_of(
-      header.transposed ? system.column_scale() : system.row_scale(), system.exponent());
+  header.row_exponent = exponents_of(header.transposed ? system.column_scale() : system.row_scale(),
+                                     system.exponent());
   header.column_exponent =
       exponents_of(header.transposed ? system.row_scale() : system.column_scale(), 0);
   return header;
@@ -91,9 +91,15 @@ template <class A>
 ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options,
                                  FactorScales scales, MatrixPlace place)
     : header_(header_of<N>(system, scales)),
-      known_(look_at(system.a(), system.exponent(), options)),
+      known_(options.run.storage.used() ? look_at(system.a(), system.exponent(), options)
+                                        : Known{}),
       place_(place),
       panels_(problem_of(system.a(), element_of<N>), options, known_.matrix, place) {
+  if (std::is_same_v<N, A> && scales == FactorScales::none) {
+    known_.largest = system.largest();
+  } else if (!options.run.storage.used() && panels_.problem().given == Element::none) {
+    known_ = look_at(system.a(), system.exponent(), options);
+  }
   header_.panel = panels_.problem().panel;
   factor(system.a(), system.exponent());
 }
@@ -162,8 +168,8 @@ void ScaledFactor<N, W>::factor(const SlabbedMatrix<A>& a, int exponent) {
     for (std::int64_t& e : exponents) e += exponent;
     exponents.insert(exponents.end(), header_.column_exponent.begin(),
                      header_.column_exponent.end());
-    header_.info = panels_.factor(source_of_view<A>(a.whole().data, a.whole().ld, false),
-                                  exponents, known_.largest);
+    header_.info =
+        panels_.factor(source_of_view<A>(a.whole().data, a.whole().ld, false), exponents);
   } else {
     header_.info = factor_loaded(a, exponent);
   }
@@ -215,9 +221,9 @@ std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const SlabbedMat
     return nullptr;
   const bool there = same && problem.given == element_of<A>;
   if (problem.given == Element::none)  // the factor was opened, with no room beside it
-    session.reserve_beside_adopted(
-        (problem.n + kColumnsBeside * 4) * problem.n * bytes_of(element_of<A>));
-  const ProductProblem of_products{
+    session.reserve_beside_adopted((problem.n + kColumnsBeside * 4) * problem.n *
+                                   bytes_of(element_of<A>));
+  const MatrixProductProblem of_products{
       .n = problem.n,
       .panel = problem.panel,
       .given = element_of<A>,
@@ -226,7 +232,8 @@ std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const SlabbedMat
       .precision = problem.precision,
       .factor_identity = problem.factor_identity,
       .pivots_identity = problem.pivots_identity};
-  return std::make_shared<MatrixOnDevices<A>>(session, a.whole(), of_products, report);
+  return std::make_shared<MatrixOnDevices<A>>(session, a.whole(), of_products, panels_.home(),
+                                              report);
 }
 
 template <class N, class W>
@@ -262,9 +269,10 @@ StoredParts ScaledFactor<N, W>::stored() const {
 }
 
 template <class N, class W>
-void ScaledFactor<N, W>::save(ChecksumWriter& writer) const {
+void ScaledFactor<N, W>::save(ChecksumWriter& writer) {
   save_header(header_, writer);
   if (in_storage()) return;
+  panels_.bring_home();
   writer.add_all(panels_.exchanges());
   writer.add_all(panels_.bytes());
 }
@@ -306,8 +314,8 @@ DenseBlockOf<W> ScaledFactor<N, W>::solve(MatrixView<const W> b, bool adjoint, i
 }
 
 template <class N, class W>
-DenseBlockOf<W> ScaledFactor<N, W>::solve_wide(MatrixView<const W> b, bool adjoint,
-                                               int exponent) const {
+DenseBlockOf<W> ScaledFactor<N, W>::solve_wide(MatrixView<const W> b, bool adjoint, int exponent) {
+  panels_.bring_home();
   return by_stored(b, adjoint, [&](MatrixView<const W> v, bool of_adjoint) {
     return solve_stored_wide(v, of_adjoint, exponent);
   });
@@ -423,7 +431,7 @@ using Complex64 = std::complex<float>;
 using Complex128 = std::complex<double>;
 }  // namespace
 
-#define STRATA_SCALED_FACTOR(N, W, A)                                               \
+#define STRATA_SCALED_FACTOR(N, W, A)                                                 \
   template ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>&, const LuOptions&, \
                                             FactorScales, MatrixPlace);               \
   template std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(           \

@@ -4,10 +4,10 @@
 // Contract: W is double or std::complex<double>, what systems and solutions are in; N is W or the
 // same of float. What is factored is D·A·C in N, D and C powers of two by which no element of a row
 // or a column is much above 1: what falls below the range of N is far below all that counts of its
-// row; or A itself, in the middle of the range (FactorScales). A is scaled while its panels are
-// loaded, so that no copy of it exists beside the factor, or on devices that hold it beside the
-// factor, where residuals are then made (products()).
-// A factor that was saved is the same wherever it is opened, to the bit.
+// row. With FactorScales::none it is A itself, in the middle of the range. A is scaled while its
+// panels are loaded, so that no copy of it exists beside the factor, or on devices that hold it
+// beside the factor, where residuals are then made (products()). A factor that was saved is the
+// same wherever it is opened, to the bit.
 
 #include <cstdint>
 #include <limits>
@@ -50,8 +50,7 @@ class ScaledFactor {
   /// Factors. `system` need not outlive it. A is W or the same of float.
   template <class A>
   ScaledFactor(const ScaledSystem<A>& system, const LuOptions& options,
-               FactorScales scales = FactorScales::balanced,
-               MatrixPlace place = MatrixPlace::gpus);
+               FactorScales scales = FactorScales::balanced, MatrixPlace place = MatrixPlace::gpus);
   /// What is saved behind `header`, whose element is N's. Throws Error{input} for what no factor
   /// can be; the caller finishes the reader.
   ScaledFactor(SavedFactor header, ChecksumReader& reader, const RunOptions& options);
@@ -63,7 +62,7 @@ class ScaledFactor {
   [[nodiscard]] const RunReport& report() const noexcept { return panels_.report(); }
   [[nodiscard]] std::int64_t n() const noexcept { return header_.n; }
   /// In storage the header alone.
-  void save(ChecksumWriter& writer) const;
+  void save(ChecksumWriter& writer);
   [[nodiscard]] bool in_storage() const noexcept { return panels_.in_storage(); }
   /// Where it rests in storage, but for the directories; panels that were found, and of how many.
   [[nodiscard]] StoredPlace place() const { return {known_.matrix, {}}; }
@@ -87,7 +86,7 @@ class ScaledFactor {
                                       RunReport& report);
   /// With a narrow N the same with all but the factors in fp64, on the host: the same M to rounding
   /// in fp64, where that in fp32 times the condition of M is much of the solution.
-  [[nodiscard]] DenseBlockOf<W> solve_wide(MatrixView<const W> b, bool adjoint, int exponent) const;
+  [[nodiscard]] DenseBlockOf<W> solve_wide(MatrixView<const W> b, bool adjoint, int exponent);
 
  private:
   [[nodiscard]] DenseBlockOf<W> scaled(MatrixView<const W> b, bool adjoint, int exponent) const;

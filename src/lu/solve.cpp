@@ -27,8 +27,8 @@ GeneralSolveResult solve_scaled(const ScaledSystem<A>& system, MatrixView<T> x,
                                 const LuOptions& options) {
   using W = WideOf<T>;
   GeneralSolveResult result;
-  ScaledFactor<T, W> factor(
-      system, options, system.rows_are_apart() ? FactorScales::balanced : FactorScales::none);
+  ScaledFactor<T, W> factor(system, options,
+                            system.rows_are_apart() ? FactorScales::balanced : FactorScales::none);
   set_factor(factor.info(), factor.report(), result);
   result.factor_precision = element_of<T>;
   if (!result.info.ok) return result;

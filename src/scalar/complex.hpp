@@ -9,6 +9,7 @@
 #include <complex>
 #include <type_traits>
 
+#include "scalar/power_of_two.hpp"
 #include "strata/element.hpp"
 
 namespace strata {
@@ -134,10 +135,13 @@ class DivisionBy {
 /// 2^exponent·x.
 template <class T>
 [[nodiscard]] T times_power(const T& x, int exponent) noexcept {
+  const auto part = [exponent](auto value) {  // of float, rounded once, too
+    return static_cast<decltype(value)>(scaled_by_power(static_cast<double>(value), exponent));
+  };
   if constexpr (is_complex_v<T>) {
-    return {std::scalbn(x.real(), exponent), std::scalbn(x.imag(), exponent)};
+    return {part(x.real()), part(x.imag())};
   } else {
-    return std::scalbn(x, exponent);
+    return part(x);
   }
 }
 

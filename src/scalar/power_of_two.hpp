@@ -7,8 +7,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "scalar/complex.hpp"
-
 namespace strata {
 
 /// Exponents whose power is a normal number, so that one product is rounded once.
@@ -29,15 +27,6 @@ inline constexpr int kPowerMost = 1023;
   e = e > kFar ? kFar : e;
   const std::int64_t third = e / 3;
   return x * power_of_two(third) * power_of_two(third) * power_of_two(e - 2 * third);
-}
-
-/// Both parts of a complex number. W is double or std::complex<double>.
-template <class W>
-[[nodiscard]] constexpr W number_scaled_by_power(const W& x, std::int64_t e) noexcept {
-  if constexpr (is_complex_v<W>)
-    return {scaled_by_power(x.real(), e), scaled_by_power(x.imag(), e)};
-  else
-    return scaled_by_power(x, e);
 }
 
 }  // namespace strata

@@ -45,7 +45,7 @@ std::shared_ptr<std::byte> allocate_unreserved(std::int64_t bytes) {
 }  // namespace
 
 FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, BlockSource source)
-    : data_(blocks.family(family).origin == Origin::temporary
+    : data_(blocks.family(family).origin == Origin::temporary || blocks.family(family).stays
                 ? allocate_unreserved(blocks.total_bytes(family))
                 : allocate_pageable(blocks.total_bytes(family))),
       source_(std::move(source)),
@@ -58,7 +58,7 @@ FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, std::byte* data
 
 std::shared_ptr<FamilyMemory> FamilyMemory::without_memory(const BlockTable& blocks, int family,
                                                            BlockSource source) {
-  return std::shared_ptr<FamilyMemory>(new FamilyMemory(blocks.count(family), std::move(source)));
+  return std::make_shared<FamilyMemory>(blocks.count(family), std::move(source));
 }
 
 void FamilyMemory::reset(BlockSource source) {

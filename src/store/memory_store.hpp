@@ -24,12 +24,14 @@ using BlockSource = std::function<void(const BlockExtent& extent, std::byte* to)
 class FamilyMemory {
  public:
   /// Whole pages, not touched yet. Throws Error{memory} if the allocation is refused. The memory
-  /// of a temporary family, of which few blocks come home if any, is not reserved: it takes what is
-  /// written.
+  /// of a family that is temporary or stays, of which few blocks come home if any, is not reserved:
+  /// it takes what is written.
   FamilyMemory(const BlockTable& blocks, int family, BlockSource source = nullptr);
   /// Memory of the caller's, which outlives it and has the blocks already.
   FamilyMemory(const BlockTable& blocks, int family, std::byte* data);
-  /// No memory: blocks come from the source each time, and none is written.
+  /// No memory: so many blocks come from the source each time, and none is written.
+  FamilyMemory(std::int64_t blocks, BlockSource source)
+      : source_(std::move(source)), written_(static_cast<std::size_t>(blocks)) {}
   [[nodiscard]] static std::shared_ptr<FamilyMemory> without_memory(const BlockTable& blocks,
                                                                     int family, BlockSource source);
 
@@ -45,9 +47,6 @@ class FamilyMemory {
   }
 
  private:
-  FamilyMemory(std::int64_t blocks, BlockSource source)
-      : source_(std::move(source)), written_(static_cast<std::size_t>(blocks)) {}
-
   std::shared_ptr<std::byte> data_;
   BlockSource source_;
   std::vector<std::atomic<bool>> written_;

@@ -187,9 +187,10 @@ struct KnownPanel {
 struct PanelShape {
   std::int64_t n, col, b;
 };
-constexpr PanelShape kShapes[] = {
-    {1, 0, 1},   {2, 0, 1},   {2, 1, 1},   {3, 0, 3},     {9, 0, 8},      {9, 0, 9},     {17, 5, 7},
-    {40, 0, 17}, {64, 0, 64}, {70, 3, 65}, {130, 0, 130}, {200, 64, 130}, {201, 130, 71}};
+constexpr PanelShape kShapes[] = {{1, 0, 1},      {2, 0, 1},     {2, 1, 1},     {3, 0, 3},
+                                  {9, 0, 8},      {9, 0, 9},     {17, 5, 7},    {40, 0, 17},
+                                  {64, 0, 64},    {70, 3, 65},   {130, 0, 130}, {200, 64, 130},
+                                  {201, 130, 71}, {421, 40, 330}};
 
 TEST_P(LuKernels, FindFactorsThatAreKnownExactly) {
   each([&](auto type) {
@@ -465,6 +466,7 @@ TEST_P(LuKernels, SolveByTheRowsOfEachSweepAsByThePanel) {
       const std::int64_t n = shape.n;
       const std::int64_t col = shape.col;
       const std::int64_t b = shape.b;
+      if (b > 256) continue;  // cuBLAS chooses by where columns begin
       Matrix<T> panel(n, b, 2, [](auto i, auto j) { return random_number<T>(71, i, j); });
       for (std::int64_t j = 0; j < b; ++j) panel(col + j, j) += T{4};
       Matrix<std::int64_t> pivots(1, b, 0, [&](auto, auto j) { return n - col - 1 - j % 2; });

@@ -1,5 +1,5 @@
-// panel_product and scaled_copy of every backend: exact integers by hand, real numbers against long
-// double, the digits of long sums, and numbers at both ends of the range.
+// panel_product, scaled_copy and take_diagonal of every backend: exact integers by hand, real
+// numbers against long double, the digits of long sums, and numbers at both ends of the range.
 
 #include <bit>
 #include <cmath>
@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "kernels/dense/panel_product.hpp"
+#include "kernels/dense/panel_status.hpp"
 #include "kernels/dense/scaled_copy.hpp"
+#include "kernels/dense/take_diagonal.hpp"
 #include "scalar/complex.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
@@ -26,30 +28,50 @@ class ProductRunner {
   template <class Y, class A, class X>
   void run(const Operation& operation, Matrix<Y>& y, Matrix<A> a, Matrix<X> x, std::int64_t row,
            std::int64_t col, std::uint32_t variant = 0) {
-    const KernelFunction kernel = backend_.kernels().find(
-        operation.name, {element_of<Y>, element_of<A>, element_of<X>});
-    ASSERT_NE(kernel, nullptr);
-    const Matrix<A> a_before = a;
-    const Matrix<X> x_before = x;
     std::vector<BlockView> views{load(y), load(a), load(x)};
-    views[1].row = row;
-    views[1].col = col;
+    call(operation, {element_of<Y>, element_of<A>, element_of<X>}, views, 1, row, col, variant);
+    take(y, a, x, views, 1);
+  }
+  /// The same of an operation that writes a number behind Y, which is handed back.
+  template <class Y, class A, class X>
+  double run_with_number(const Operation& operation, Matrix<Y>& y, Matrix<A> a, Matrix<X> x,
+                         std::int64_t row, std::int64_t col) {
+    Matrix<double> number(1, 1, 0, [](auto, auto) { return 1e300; });
+    std::vector<BlockView> views{load(y), load(number), load(a), load(x)};
+    call(operation, {element_of<Y>, Element::fp64, element_of<A>, element_of<X>}, views, 2, row,
+         col, 0);
+    store(number, views[1]);
+    take(y, a, x, views, 2);
+    return number(0, 0);
+  }
+
+ private:
+  void call(const Operation& operation, const Elements& elements, std::vector<BlockView>& views,
+            std::size_t a, std::int64_t row, std::int64_t col, std::uint32_t variant) {
+    const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
+    ASSERT_NE(kernel, nullptr);
+    views[a].row = row;
+    views[a].col = col;
     try {
       kernel(*queue_, {views, operation.operands}, {.variant = variant});
     } catch (...) {
       queue_->synchronize();
       throw;
     }
+  }
+  template <class Y, class A, class X>
+  void take(Matrix<Y>& y, Matrix<A>& a, Matrix<X>& x, const std::vector<BlockView>& views,
+            std::size_t of_a) {
+    const Matrix<A> a_before = a;
+    const Matrix<X> x_before = x;
     store(y, views[0]);
-    store(a, views[1]);
-    store(x, views[2]);
+    store(a, views[of_a]);
+    store(x, views[of_a + 1]);
     queue_->synchronize();
     memory_.clear();
     EXPECT_TRUE(same_bits(a, a_before));
     EXPECT_TRUE(same_bits(x, x_before));
   }
-
- private:
   template <class T>
   BlockView load(Matrix<T>& matrix) {
     memory_.push_back(device_->allocate(std::max<std::int64_t>(matrix.bytes(), 1)));
@@ -96,8 +118,8 @@ struct Shape {
   std::int64_t n, first, width, columns;
 };
 std::vector<Shape> shapes() {
-  return {{1, 0, 1, 1},     {5, 2, 3, 2},      {63, 0, 63, 1},   {64, 60, 4, 3},
-          {65, 33, 32, 4},  {130, 1, 5, 5},    {257, 256, 1, 7}, {300, 100, 150, 16},
+  return {{1, 0, 1, 1},      {5, 2, 3, 2},      {63, 0, 63, 1},   {64, 60, 4, 3},
+          {65, 33, 32, 4},   {130, 1, 5, 5},    {257, 256, 1, 7}, {300, 100, 150, 16},
           {301, 37, 64, 17}, {513, 500, 13, 33}};
 }
 
@@ -175,9 +197,9 @@ TEST_P(PanelProduct, OfLongSumsKeepsTwiceTheDigits) {
       Matrix<W> negative = x;
       for (W& v : negative.data) v = -v;
       const Matrix<W> small = numbers<W>(n, columns, 8, false);
-      Matrix<W> sums(n, 2 * columns, 3, [&](auto i, auto j) {
-        return j < columns ? small(i, j) * 0x1p-50 : W{0};
-      });
+      const std::int64_t high = columns;
+      Matrix<W> sums(n, 2 * columns, 3,
+                     [&](auto i, auto j) { return j < high ? small(i, j) * 0x1p-50 : W{0}; });
       runner.run(panel_product, sums, a, x, 0, first, kLongProduct);
       // In fp64 high parts alone are near the product.
       for (std::int64_t c = 0; c < columns; ++c) {
@@ -223,24 +245,67 @@ TEST_P(ScaledCopy, HasTheBitsOfScalbn) {
                                         << to_string(element_of<A>) << " " << n << " " << first);
       Matrix<A> a = numbers<A>(n, width, 11, false);
       a(n - 1, 0) = A{0};
-      a(0, width - 1) = std::numeric_limits<RealOf<A>>::infinity();
+      if (n % 2 == 1) a(0, width - 1) = std::numeric_limits<RealOf<A>>::infinity();
+      if (n % 4 == 1) a(n / 2, 0) = nan_of<A>();
       const std::int64_t of_row = first;
       const Matrix<std::int64_t> exponents(n + of_row, 2, 0, [](auto i, auto j) {
         const std::int64_t far = (i * 37 + j * 11) % 1201 - 600;
         return i % 3 == 0 ? 2 * far : i % 3 == 1 ? far / 9 : far;
       });
       Matrix<N> got(n, width, 1);
-      runner.run(scaled_copy, got, a, exponents, of_row, first);
+      const double largest = runner.run_with_number(scaled_copy, got, a, exponents, of_row, first);
+      EXPECT_EQ(largest,
+                largest_to_factor<N>(MatrixView<const N>{got.data.data(), n, width, got.ld}, 0));
       for (std::int64_t j = 0; j < width; ++j) {
         for (std::int64_t i = 0; i < n; ++i) {
           const auto e = static_cast<int>(exponents(of_row + i, 0) + exponents(first + j, 1));
-          const N expected = static_cast<N>(times_power(static_cast<WideOf<A>>(a(i, j)), e));
+          const N expected = number_of<N>(
+              static_cast<RealOf<N>>(std::scalbn(static_cast<double>(real_part(a(i, j))), e)),
+              static_cast<RealOf<N>>(std::scalbn(static_cast<double>(imaginary_part(a(i, j))), e)));
           ASSERT_TRUE(got(i, j) == expected || (is_nan(got(i, j)) && is_nan(expected)))
               << i << " " << j << " 2^" << e << ": " << got(i, j) << " and " << expected;
         }
       }
     }
   });
+}
+
+class TakeDiagonal : public KernelTest {};
+INSTANTIATE_TEST_SUITE_P(Every, TakeDiagonal, ::testing::ValuesIn(all_elements()), name_of);
+
+TEST_P(TakeDiagonal, IsThatOfThePanel) {
+  const Backend& backend = *GetParam().backend;
+  dispatch_blas(GetParam().precision, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const KernelFunction kernel =
+        backend.kernels().find(take_diagonal.name, Elements(2, element_of<T>));
+    ASSERT_NE(kernel, nullptr);
+    const auto device = backend.make_device(0, 64_MiB);
+    const auto queue = device->make_queue(QueuePriority::normal);
+    for (const auto& [n, first, width, columns] : shapes()) {
+      (void)columns;
+      const Matrix<T> a = numbers<T>(n, width, 5, false);
+      Matrix<T> d(1, width, 2);
+      const Matrix<T> before = d;
+      const Buffer of_a = device->allocate(a.bytes());
+      const Buffer of_d = device->allocate(d.bytes());
+      queue->copy(of_a.data(), a.data.data(), a.bytes(), CopyDirection::host_to_device);
+      queue->copy(of_d.data(), d.data.data(), d.bytes(), CopyDirection::host_to_device);
+      const std::vector<BlockView> views{{of_d.data(), 1, width, d.ld},
+                                         {of_a.data(), n, width, a.ld, 0, first}};
+      kernel(*queue, {views, take_diagonal.operands}, {});
+      queue->copy(d.data.data(), of_d.data(), d.bytes(), CopyDirection::device_to_host);
+      queue->synchronize();
+      Matrix<T> expected = before;
+      for (std::int64_t j = 0; j < width; ++j) expected(0, j) = a(first + j, j);
+      EXPECT_TRUE(same_bits(d, expected)) << n << ' ' << first << ' ' << width;
+    }
+  });
+}
+
+TEST(PowerOfTwo, OfFloatsIsThatOfScalbnEverywhere) {
+  for (const float x : {1.0F, -1.5F, 0x1.fffffep127F, 0x1p-149F, 0x1.8p-126F, 0x1.000002p-3F})
+    for (int e = -400; e <= 400; ++e) ASSERT_EQ(times_power(x, e), std::scalbn(x, e)) << x << e;
 }
 
 TEST(PowerOfTwo, IsThatOfScalbnEverywhere) {

@@ -1,10 +1,9 @@
-// lu_back by cuBLAS.
+// lu_back by cuBLAS, with few columns the triangle by solve_columns_cuda.cu.
 
 #include "kernels/dense/lu_back.hpp"
 
 #include <complex>
 
-#include "kernels/backend/blas_cuda.hpp"
 #include "kernels/backend/operand.hpp"
 #include "kernels/dense/factor_op_cuda.hpp"
 
@@ -14,7 +13,8 @@ template <class T>
 void lu_back_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(lu_back, parameters.variant, kFactorVariants);
   const cublasOperation_t op = blas::op_of_factor<T>(parameters.variant);
-  CudaStream& stream = static_cast<CudaQueue&>(queue).main();
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  CudaStream& stream = cuda.main();
   for (std::int64_t i = 0; i < calls.count(); ++i) {
     const BlockView* x = calls[i];
     const auto panel = matrix_of<const T>(x[1]);
@@ -28,7 +28,7 @@ void lu_back_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters
     const auto here = all.block(in_x, 0, b, all.cols);
     const auto above = all.block(in_x - first, 0, first, all.cols);
     const auto solve = [&] {
-      blas::solve_triangle(stream, CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, u, here);
+      blas::solve_factor(cuda, CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, u, here);
     };
     if (op != CUBLAS_OP_N) {
       if (first > 0)

@@ -16,6 +16,7 @@
 namespace strata::lu_cuda {
 namespace {
 
+static_assert(kSolveMost == kSolvedAtOnce);
 constexpr int kEach = kSolveMost / 32;  // rows of a lane
 
 /// A thread block takes kSolveColumns columns.

@@ -10,6 +10,9 @@
 
 namespace strata::lu_cuda {
 
+/// Columns of a panel that one launch solves with.
+inline constexpr std::int64_t kSolvedAtOnce = 256;
+
 /// Begins to apply the columns of a panel `l` (rows from its diagonal on) from `first` on to x,
 /// which has the rows of l. `moves`, if it is not null, has the exchanges of these columns, which
 /// are done first. Then rows first … l.cols − 1 are solved by the unit lower triangle there.

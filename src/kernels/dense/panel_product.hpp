@@ -23,22 +23,22 @@ inline constexpr std::uint32_t kAdjointPanel = 1;
 inline constexpr std::uint32_t kMagnitudesOfPanel = 2;
 inline constexpr std::uint32_t kLongProduct = 4;
 
-inline constexpr Operation panel_product{
-    .name = "panel_product",
-    .operands = 3,
-    .access = {Access::read_write, Access::read, Access::read},
-    .work =
-        [](std::span<const BlockExtent> x, std::uint32_t) {
-          return static_cast<double>(x[1].rows) * static_cast<double>(x[1].cols) *
-                 static_cast<double>(x[2].cols);
-        },
-    .flops_per_work = 2,
-    .nominal_cost = 40};
+inline constexpr Operation panel_product{.name = "panel_product",
+                                         .operands = 3,
+                                         .access = {Access::read_write, Access::read, Access::read},
+                                         .work =
+                                             [](std::span<const BlockExtent> x, std::uint32_t) {
+                                               return static_cast<double>(x[1].rows) *
+                                                      static_cast<double>(x[1].cols) *
+                                                      static_cast<double>(x[2].cols);
+                                             },
+                                         .flops_per_work = 2,
+                                         .nominal_cost = 40};
 
 template <class A>
 inline constexpr Elements kPanelProductElements{element_of<WideOf<A>>, element_of<A>,
                                                 element_of<WideOf<A>>};
-/// Of magnitudes.
+/// Those of magnitudes.
 template <class A>
 inline constexpr Elements kMagnitudesElements{Element::fp64, element_of<A>, Element::fp64};
 
@@ -46,11 +46,9 @@ template <class A>
 void panel_product_reference(Queue& queue, const KernelCalls& calls,
                              const KernelParameters& parameters);
 template <class A>
-void panel_product_host(Queue& queue, const KernelCalls& calls,
-                        const KernelParameters& parameters);
+void panel_product_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class A>
-void panel_product_cuda(Queue& queue, const KernelCalls& calls,
-                        const KernelParameters& parameters);
+void panel_product_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 /// Sets a kernel of A: of real numbers one entry has all variants.
 template <class A>

@@ -1,8 +1,8 @@
 // panel_product on a GPU: with few columns bound by the reading of A, with many of them by cuBLAS.
 //
 // Method: a thread has a row and every fourth column of the panel, so that neighbouring threads
-// read neighbouring rows; the four sums of a row are added in their order. Of the adjoint a thread
-// block has a column, whose sums are added as trees of fixed shape.
+// read neighbouring rows; the four sums of a row are added in their order. A thread block has a
+// column of the adjoint, whose sums are added as trees of fixed shape.
 
 #include <complex>
 
@@ -23,6 +23,15 @@ constexpr int kWarpSize = 32;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr std::int64_t kFewColumns = 16;  // above cuBLAS takes them, where it can
 
+/// Device code has no arithmetic of __complex__, of which std::complex is made.
+template <class W>
+__device__ __forceinline__ W sum_of(const W& a, const W& b) {
+  if constexpr (is_complex_v<W>)
+    return W(a.real() + b.real(), a.imag() + b.imag());
+  else
+    return a + b;
+}
+
 /// Σ −a·x in fp64.
 template <class W>
 struct PlainSum {
@@ -31,8 +40,8 @@ struct PlainSum {
   __device__ __forceinline__ void take(const W& a, const W& x) {
     lu_cuda::subtract_product(value, a, x);
   }
-  __device__ __forceinline__ void add(const PlainSum& other) { value += other.value; }
-  __device__ __forceinline__ void put(W* y, std::int64_t) const { *y += value; }
+  __device__ __forceinline__ void add(const PlainSum& other) { value = sum_of(value, other.value); }
+  __device__ __forceinline__ void put(W* y, std::int64_t) const { *y = sum_of(*y, value); }
 };
 
 /// Σ |a|·x.
@@ -77,8 +86,10 @@ struct LongSum {
     if constexpr (is_complex_v<W>) {
       const W high_before = y[0];
       const W low_before = y[low];
-      const DoubleDouble re = add_cray(DoubleDouble(high_before.real(), low_before.real()), part[0]);
-      const DoubleDouble im = add_cray(DoubleDouble(high_before.imag(), low_before.imag()), part[1]);
+      const DoubleDouble re =
+          add_cray(DoubleDouble(high_before.real(), low_before.real()), part[0]);
+      const DoubleDouble im =
+          add_cray(DoubleDouble(high_before.imag(), low_before.imag()), part[1]);
       y[0] = W(re.hi, im.hi);
       y[low] = W(re.lo, im.lo);
     } else {
@@ -133,8 +144,8 @@ __device__ W sum_of_warp(W value) {
 #pragma unroll
   for (int half = kWarpSize / 2; half > 0; half /= 2) {
     if constexpr (is_complex_v<W>)
-      value += W(__shfl_down_sync(0xffffffffU, value.real(), half),
-                 __shfl_down_sync(0xffffffffU, value.imag(), half));
+      value = sum_of(value, W(__shfl_down_sync(0xffffffffU, value.real(), half),
+                              __shfl_down_sync(0xffffffffU, value.imag(), half)));
     else
       value += __shfl_down_sync(0xffffffffU, value, half);
   }
@@ -166,7 +177,7 @@ __global__ void __launch_bounds__(kThreads)
     if (warp == 0) {
       for (int c = 0; c < kColumns; ++c) {
         const W all = sum_of_warp(lane < kWarps ? of_warps[c * kWarps + lane] : W{});
-        if (lane == 0) y.data[j + c * y.ld] += all;
+        if (lane == 0) y.data[j + c * y.ld] = sum_of(y.data[j + c * y.ld], all);
       }
     }
     __syncthreads();  // before of_warps is written for the next column

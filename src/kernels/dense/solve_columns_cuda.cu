@@ -1,11 +1,13 @@
 // Triangular solves with few columns: substitution by blocks of 64 rows in one launch.
 //
-// Method: thread blocks draw tickets in the order of the substitution; ticket s has the s-th block
-// of 64 rows of up to eight columns, from the first row down, or from the last row up with Lᵀ. It
-// subtracts the products of its blocks of L with the blocks of X that are solved before it, in that
-// order, solves with its block on the diagonal, and sends its rows of X to the others as messages
-// (messages_cuda.hpp), eight at a time. It waits for lower tickets only, which are in the hands of
-// blocks that run: nothing can wait in a circle, whatever part of the grid the GPU has room for.
+// Method: op(L) is L or its transpose, and L a lower or an upper triangle. Thread blocks draw
+// tickets in the order of the substitution; ticket s has the s-th block of 64 rows of up to eight
+// columns, from the first row down where op(L) is a lower triangle, else from the last row up. It
+// subtracts the products of its blocks of op(L) with the blocks of X that are solved before it, in
+// that order, solves with its block on the diagonal, and sends its rows of X to the others as
+// messages (messages_cuda.hpp), eight at a time. It waits for lower tickets only, which are in the
+// hands of blocks that run: nothing can wait in a circle, whatever part of the grid the GPU has
+// room for.
 //
 // What takes time is the chain from one block on the diagonal to the next. L is loaded two blocks
 // ahead, and each warp waits for just the sixteen rows of X that it multiplies with, so that there
@@ -14,7 +16,7 @@
 // registers and subtracts their products from the rows that it has. Pivots enter as reciprocals;
 // where one of those is not a normal number, a block is solved row by row with divisions.
 //
-// Sums: the products with each sixteen columns of a block of 64 (or rows, with Lᵀ) in two sums,
+// Sums: the products with each sixteen columns of a block of 64 of op(L) in two sums,
 // even and odd, over all blocks; these eight as a tree. The order is that of the block and column,
 // whatever the number of columns: equal inputs give equal bits.
 
@@ -54,6 +56,7 @@ struct Arguments {
   int cols;
   int blocks;   ///< of 64 rows
   int groups;   ///< of columns
+  bool unit;    ///< the diagonal of L is taken to be ones
   int* ticket;  ///< the last one drawn; −1 before the launch
   T* messages;  ///< X by groups of columns, and in each row by row
 };
@@ -72,9 +75,17 @@ struct Memory {
   int ticket;
 };
 
+/// How an op(L) is found: whether it is a lower triangle, and whether L is transposed for it.
+template <bool kLowerOp, bool kTransposedL>
+struct Triangle {
+  static constexpr bool kForward = kLowerOp;
+  static constexpr bool kTransposed = kTransposedL;
+  static constexpr bool kUpper = kLowerOp == kTransposedL;  ///< of L itself
+};
+
 /// What a thread block does for its ticket. Warp w has the outputs of half w % 2 of the block, one
 /// a lane, and the products of sixteen inner indices, group w / 2; then column w.
-template <class T, int kColumns, bool kForward>
+template <class T, int kColumns, class Shape>
 class BlockSolve {
  public:
   using SharedMemory = Memory<T, kColumns>;
@@ -110,6 +121,8 @@ class BlockSolve {
 
  private:
   using Bits = typename Messages<T>::Bits;
+  static constexpr bool kForward = Shape::kForward;
+  static constexpr bool kTransposed = Shape::kTransposed;
   static constexpr int kLd = SharedMemory::kLd;
   static constexpr int kNumbers = kDepth * kColumns;            ///< of X for a slice
   static constexpr int kEach = (kNumbers + kWarp - 1) / kWarp;  ///< of them, a lane's
@@ -130,11 +143,11 @@ class BlockSolve {
 
   // ---- what comes to shared memory ------------------------------------------------------------
 
-  /// The lower triangle; zeros above it and below the last row.
+  /// The triangle of L; zeros beside it and below the last row.
   __device__ void copy_diagonal() const {
     const int row = static_cast<int>(threadIdx.x) % kRows;
     for (int c = static_cast<int>(threadIdx.x) / kRows; c < kRows; c += kThreads / kRows) {
-      const bool inside = row < rows_ && c <= row;
+      const bool inside = Shape::kUpper ? c < rows_ && row <= c : row < rows_ && c <= row;
       copy_async<sizeof(T)>(memory_.diagonal + row + c * kLd,
                             inside ? of_l(begin_ + row, begin_ + c) : arguments_.l,
                             inside ? int{sizeof(T)} : 0);
@@ -144,7 +157,7 @@ class BlockSolve {
   /// Place of op(L)(output, inner) in a slice. A warp reads a column of it at a time; columns of L
   /// are rows of Lᵀ.
   [[nodiscard]] __device__ static int place_of(int output, int inner) {
-    return kForward ? output + inner * kWarp : inner + output * (kDepth + 1);
+    return !kTransposed ? output + inner * kWarp : inner + output * (kDepth + 1);
   }
   /// Begins to bring this warp's slice of the block of L that is multiplied in this step, if there
   /// is one.
@@ -156,12 +169,12 @@ class BlockSolve {
 #pragma unroll
       for (int n = 0; n < kDepth; ++n) {
         // The lanes have neighbours in a column of L.
-        const int i = kForward ? lane() : lane() / kDepth + n * (kWarp / kDepth);
-        const int k = kForward ? n : lane() % kDepth;
-        const int row = kForward ? output + i : inner + k;
-        const bool inside = row < arguments_.rows;
-        copy_async<sizeof(T)>(to + place_of(i, k),
-                              inside ? of_l(row, kForward ? inner + k : output + i) : arguments_.l,
+        const int i = kTransposed ? lane() / kDepth + n * (kWarp / kDepth) : lane();
+        const int k = kTransposed ? lane() % kDepth : n;
+        const int row = kTransposed ? inner + k : output + i;
+        const int column = kTransposed ? output + i : inner + k;
+        const bool inside = row < arguments_.rows && column < arguments_.rows;
+        copy_async<sizeof(T)>(to + place_of(i, k), inside ? of_l(row, column) : arguments_.l,
                               inside ? int{sizeof(T)} : 0);
       }
     }
@@ -173,7 +186,7 @@ class BlockSolve {
   [[nodiscard]] __device__ bool load_pivots() const {
     const int n = static_cast<int>(threadIdx.x);
     if (n >= kRows) return true;
-    const T pivot = n < rows_ ? __ldg(of_l(begin_ + n, begin_ + n)) : T{1};
+    const T pivot = n < rows_ && !arguments_.unit ? __ldg(of_l(begin_ + n, begin_ + n)) : T{1};
     const T reciprocal = T{1} / pivot;
     memory_.pivots[n] = pivot;
     memory_.reciprocals[n] = reciprocal;
@@ -273,7 +286,7 @@ class BlockSolve {
 
   /// Element of op(L).
   [[nodiscard]] __device__ T element(int i, int k) const {
-    return memory_.diagonal[kForward ? i + k * kLd : k + i * kLd];
+    return memory_.diagonal[kTransposed ? k + i * kLd : i + k * kLd];
   }
 
   /// By a warp, for its column; rows past the last are zero, and change nothing.
@@ -348,14 +361,14 @@ class BlockSolve {
   T* messages_;  ///< of this group of columns
 };
 
-template <class T, int kColumns, bool kForward>
+template <class T, int kColumns, class Shape>
 __global__ void __launch_bounds__(kThreads, 1)
     solve_blocks(const __grid_constant__ Arguments<T> arguments) {
   extern __shared__ __align__(16) unsigned char bytes[];
   auto& memory = *reinterpret_cast<Memory<T, kColumns>*>(bytes);
   if (threadIdx.x == 0) memory.ticket = atomicAdd(arguments.ticket, 1) + 1;
   __syncthreads();
-  BlockSolve<T, kColumns, kForward>(arguments, memory, memory.ticket).run();
+  BlockSolve<T, kColumns, Shape>(arguments, memory, memory.ticket).run();
 }
 
 // ---- launches ---------------------------------------------------------------------------------
@@ -366,9 +379,9 @@ std::int64_t groups_of(std::int64_t cols) {
   return (cols + at_once - 1) / at_once;
 }
 
-template <class T, int kColumns, bool kForward>
+template <class T, int kColumns, class Shape>
 void launch(cudaStream_t stream, const Arguments<T>& arguments) {
-  const auto kernel = solve_blocks<T, kColumns, kForward>;
+  const auto kernel = solve_blocks<T, kColumns, Shape>;
   constexpr int kBytes = sizeof(Memory<T, kColumns>);
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                "shared memory of a solve with few columns");
@@ -378,12 +391,12 @@ void launch(cudaStream_t stream, const Arguments<T>& arguments) {
   blas::require_launched("a solve with few columns");
 }
 
-template <class T, bool kForward>
+template <class T, class Shape>
 void launch_columns(cudaStream_t stream, const Arguments<T>& arguments) {
   switch (columns_at_once(arguments.cols)) {
-    case 1: return launch<T, 1, kForward>(stream, arguments);
-    case 4: return launch<T, 4, kForward>(stream, arguments);
-    default: return launch<T, kMostAtOnce, kForward>(stream, arguments);
+    case 1: return launch<T, 1, Shape>(stream, arguments);
+    case 4: return launch<T, 4, Shape>(stream, arguments);
+    default: return launch<T, kMostAtOnce, Shape>(stream, arguments);
   }
 }
 
@@ -394,7 +407,7 @@ std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols) {
 }
 
 template <class T>
-void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, bool transposed,
+void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, const TriangleOf& of,
            void* scratch) {
   if (x.rows == 0 || x.cols == 0) return;
   const Arguments<T> arguments{
@@ -406,18 +419,24 @@ void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, bool tra
       .cols = static_cast<int>(x.cols),
       .blocks = static_cast<int>((x.rows + kRows - 1) / kRows),
       .groups = static_cast<int>(groups_of(x.cols)),
+      .unit = of.unit,
       .ticket = static_cast<int*>(scratch),
       .messages = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) + kHead)};
   // No ticket is drawn, and nothing is sent.
   require_cuda(cudaMemsetAsync(scratch, 0xff,
                                static_cast<std::size_t>(scratch_bytes(x.rows, x.cols)), stream),
                "cudaMemsetAsync");
-  transposed ? launch_columns<T, false>(stream, arguments)
-             : launch_columns<T, true>(stream, arguments);
+  if (of.upper)
+    of.transposed ? launch_columns<T, Triangle<true, true>>(stream, arguments)
+                  : launch_columns<T, Triangle<false, false>>(stream, arguments);
+  else
+    of.transposed ? launch_columns<T, Triangle<false, true>>(stream, arguments)
+                  : launch_columns<T, Triangle<true, false>>(stream, arguments);
 }
 
-template void solve<double>(cudaStream_t, MatrixView<const double>, MatrixView<double>, bool,
-                            void*);
-template void solve<float>(cudaStream_t, MatrixView<const float>, MatrixView<float>, bool, void*);
+template void solve<double>(cudaStream_t, MatrixView<const double>, MatrixView<double>,
+                            const TriangleOf&, void*);
+template void solve<float>(cudaStream_t, MatrixView<const float>, MatrixView<float>,
+                           const TriangleOf&, void*);
 
 }  // namespace strata::few_columns

@@ -47,7 +47,7 @@ void trsm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
       solve_fused(cuda, l, x);
     } else if (!right && x.cols <= few_columns::kMostColumns) {
       void* scratch = cuda.scratch(few_columns::scratch_bytes(x.rows, x.cols));
-      few_columns::solve(cuda.stream(), l, x, transposed, scratch);
+      few_columns::solve(cuda.stream(), l, x, {.transposed = transposed}, scratch);
     } else {
       blas::trsm(cuda.main(), right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT,
                  transposed ? CUBLAS_OP_T : CUBLAS_OP_N, l, x);
