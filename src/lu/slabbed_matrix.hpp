@@ -98,6 +98,9 @@ class SlabbedMatrix {
     return other;
   }
 
+  /// Whether products are made elsewhere than by the host.
+  [[nodiscard]] bool has_products() const noexcept { return products_ != nullptr; }
+
   /// R ← R − op(A)·X, op(A) being A or, if `adjoint`, its (conjugate) transposed.
   void residual(bool adjoint, MatrixView<const W> x, MatrixView<W> r) const {
     if (x.cols == 0) return;  // no reason to read A
