@@ -16,8 +16,8 @@
 // a solve with one or three steps of refinement, which squares or takes to the fourth I − M⁻¹·A.
 //
 // With factors in fp32 of a system in fp64 M is their product, and all that stands as it is where
-// η is below 1/4, with one to three steps in a solve if need be. Norms of I − M⁻¹·A may be far
-// above its spectral radius. Where plain steps do not get there,
+// η is below 1/4. Norms of I − M⁻¹·A may be far above its spectral radius: else a solve is one with
+// one, two or three steps, until η is below 0.45. Where plain steps do not get there,
 // corrections are solves of the scaled system by GMRES with M as preconditioner, its triangles
 // solved with in fp64 (Carson, Higham, "A new analysis of iterative refinement and
 // its application to accurate solution of ill-conditioned sparse linear systems", SIAM J. Sci.
