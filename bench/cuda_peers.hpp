@@ -49,6 +49,20 @@ using CublasGetrfBatched = int(void* a, std::int64_t* pivots, std::int64_t n, st
                                std::int64_t count, LuElement element, double* seconds, int* info,
                                char* message, std::int64_t message_bytes);
 
+/// What the factor of cusolverDnIRSXgesv is in; its solutions are in fp64.
+enum class IrsFactor : int { fp64, fp32, tf32, fp16 };
+struct IrsSolution {
+  double seconds;       ///< with copies of A and b to the GPU and of x from it
+  double call_seconds;  ///< the solver alone
+  int iterations;       ///< as it counts them; below 0 where it factored in fp64 in the end
+};
+/// One solution of A·x = b by cusolverDnIRSXgesv, refined by GMRES (with a factor in fp64 plainly)
+/// until it is content; A (n × n, packed), b and x in host memory. Memory of the GPU is taken
+/// before the time begins.
+using CusolverIrs = int(const double* a, const double* b, double* x, std::int64_t n,
+                        IrsFactor factor, int device, IrsSolution* solution, char* message,
+                        std::int64_t message_bytes);
+
 /// A Hermitian positive definite matrix of order n, complex: below the diagonal as LuFill has it,
 /// on it 2·n + 2. Zeros above.
 using HermitianFill = int(void* a, std::int64_t n, std::int64_t ld, LuElement element,

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/index.hpp"
+#include "bench/cuda_peers.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/peer_blas.hpp"
+#include "bench/peers_plugin.hpp"
 #include "bench/timed_runs.hpp"
 #include "bench/uniform_matrix.hpp"
 #include "scalar/complex.hpp"
@@ -125,38 +129,91 @@ LuSolutionRow row_of(std::int64_t n, const std::vector<double>& seconds,
   while (seconds[middle] != sorted[sorted.size() / 2]) ++middle;
   const GeneralSolveResult& result = results[middle];
   return {.n = n,
-          .factor_precision = result.factor_precision,
+          .solver = "strata",
+          .factor_precision = std::string(to_string(result.factor_precision)),
           .seconds = seconds,
           .median_seconds = median(seconds),
           .factor_seconds = result.factor.seconds,
           .solve_seconds = result.solve.seconds,
           .backward_error = result.certificate.backward_error,
           .forward_error = result.certificate.forward_error,
+          .hpl_residual = 0,
           .steps = result.certificate.refinement_steps,
           .gmres_iterations = result.gmres_iterations,
           .fallback = result.fallback};
 }
 
+struct IrsPeer : PeersPlugin {
+  IrsPeer() { bind(solve, "strata_cusolver_irs"); }
+  CusolverIrs* solve = nullptr;
+};
+
+/// The system of a benchmark, and its residuals.
+struct UniformSystem {
+  UniformMatrix<double> matrix;
+  std::vector<double> a;
+  std::vector<double> b;
+
+  UniformSystem(std::int64_t n, std::uint64_t seed) : matrix{n, seed}, a(at(n * n)), b(at(n)) {
+    matrix.fill_all(a.data());
+    UniformMatrix<double>{n, seed + 1}.fill(0, 1, b.data());
+  }
+  [[nodiscard]] double hpl_residual(const std::vector<double>& x) const {
+    const auto fill = [&](std::int64_t first, std::int64_t count, double* to) {
+      std::copy_n(a.data() + first * matrix.n, count * matrix.n, to);
+    };
+    return residual_of<double>(matrix.n, fill, x, b).hpl;
+  }
+};
+
+LuSolutionRow irs_row(const IrsPeer& peer, const UniformSystem& system, IrsFactor factor,
+                      int repeats) {
+  constexpr std::array kNames = {"fp64", "fp32", "tf32", "fp16"};
+  LuSolutionRow row{.n = system.matrix.n,
+                    .solver = "cusolver",
+                    .factor_precision = kNames[static_cast<std::size_t>(factor)],
+                    .seconds = {},
+                    .forward_error = std::numeric_limits<double>::quiet_NaN(),
+                    .fallback = {}};
+  row.backward_error = row.forward_error;
+  std::vector<double> x(at(row.n));
+  std::vector<double> calls;
+  const int warm_up = repeats > 1 ? 1 : 0;
+  for (int r = 0; r < repeats + warm_up; ++r) {
+    IrsSolution solution{};
+    PeersPlugin::call(peer.solve, "cusolverDnIRSXgesv", system.a.data(), system.b.data(), x.data(),
+                      row.n, factor, 0, &solution);
+    if (r < warm_up) continue;
+    row.seconds.push_back(solution.seconds);
+    calls.push_back(solution.call_seconds);
+    row.gmres_iterations = solution.iterations;
+  }
+  row.median_seconds = median(row.seconds);
+  row.factor_seconds = median(calls);
+  row.hpl_residual = system.hpl_residual(x);
+  if (row.gmres_iterations < 0) row.fallback = "cuSOLVER factored in fp64 in the end";
+  return row;
+}
+
 }  // namespace
 
 std::vector<LuSolutionRow> run_lu_solutions(const LuBench& bench, const LuOptions& options) {
-  require(bench.precision == Element::fp64 && bench.peer.empty(), ErrorKind::misuse, "bench",
-          "--mixed is of fp64, without a peer");
+  require(bench.precision == Element::fp64 && (bench.peer.empty() || bench.peer == "cusolver"),
+          ErrorKind::misuse, "bench", "--mixed is of fp64, beside no peer but cusolver");
+  const std::optional<IrsPeer> peer =
+      bench.peer.empty() ? std::nullopt : std::make_optional<IrsPeer>();
   std::vector<LuSolutionRow> rows;
   for (const std::int64_t n : bench.sizes) {
-    std::vector<double> a(at(n * n));
-    UniformMatrix<double>{n, bench.seed}.fill_all(a.data());
-    std::vector<double> b(at(n));
-    UniformMatrix<double>{n, bench.seed + 1}.fill(0, 1, b.data());
-    std::vector<double> x(at(n));
+    const UniformSystem system(n, bench.seed);
+    std::array<std::vector<double>, 2> x{std::vector<double>(at(n)), std::vector<double>(at(n))};
     std::array<std::vector<double>, 2> seconds;
     std::array<std::vector<GeneralSolveResult>, 2> results;
     const int warm_up = bench.repeats > 1 ? 1 : 0;
     for (int r = 0; r < bench.repeats + warm_up; ++r) {
       for (const std::size_t narrow : {0U, 1U}) {
-        const MatrixView<const double> of{a.data(), n, n, n};
-        const MatrixView<const double> right{b.data(), n, 1, n};
-        const MatrixView<double> left{x.data(), n, 1, n};
+        const MatrixView<const double> of{system.a.data(), n, n, n};
+        const MatrixView<const double> right{system.b.data(), n, 1, n};
+        const MatrixView<double> left{x[narrow].data(), n, 1, n};
         const auto start = Clock::now();
         GeneralSolveResult result = narrow == 1 ? solve_general_mixed(of, right, left, options)
                                                 : solve_general(of, right, left, options);
@@ -165,8 +222,14 @@ std::vector<LuSolutionRow> run_lu_solutions(const LuBench& bench, const LuOption
         results[narrow].push_back(std::move(result));
       }
     }
-    for (const std::size_t narrow : {0U, 1U})
+    for (const std::size_t narrow : {0U, 1U}) {
       rows.push_back(row_of(n, seconds[narrow], results[narrow]));
+      rows.back().hpl_residual = system.hpl_residual(x[narrow]);
+    }
+    if (!peer) continue;
+    for (const IrsFactor factor :
+         {IrsFactor::fp64, IrsFactor::fp32, IrsFactor::tf32, IrsFactor::fp16})
+      rows.push_back(irs_row(*peer, system, factor, bench.repeats));
   }
   return rows;
 }

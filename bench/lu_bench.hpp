@@ -23,7 +23,7 @@ struct LuBench {
   Element precision = Element::fp64;
   int repeats = 3;
   std::uint64_t seed = 1;
-  std::string peer;                        ///< "" or "openblas"; in core "cusolver"
+  std::string peer;                        ///< "" or "openblas"; in core and mixed "cusolver"
   int peer_threads = 0;                    ///< 0: all cores
   bool overwrites = false;                 ///< in host memory: A is where the factors are kept
   bool halves = false;                     ///< in core, in fp32: LuOptions::halves
@@ -46,21 +46,25 @@ struct LuBenchRow {
   PeerResult peer;  ///< `residual`: HPL's, too
 };
 
-/// A certified solution of one right-hand side: solve_general() or solve_general_mixed().
+/// A certified solution of one right-hand side: solve_general() or solve_general_mixed(). A
+/// peer gives no bounds.
 struct LuSolutionRow {
   std::int64_t n = 0;
-  Element factor_precision = Element::fp64;
-  std::vector<double> seconds;  ///< of whole calls
+  std::string solver = "strata";  ///< or "cusolver"
+  std::string factor_precision;
+  std::vector<double> seconds;  ///< of whole calls; of a peer with its copies of A
   double median_seconds = 0;
-  double factor_seconds = 0;  ///< of the median call
+  double factor_seconds = 0;  ///< of the median call; of a peer without its copies
   double solve_seconds = 0;   ///< of all of its solves with the factor
   double backward_error = 0;
   double forward_error = 0;
+  double hpl_residual = 0;  ///< evaluated by the benchmark, of all solvers alike
   int steps = 0;
   int gmres_iterations = 0;
   std::string fallback;
 };
-/// For each order one row by factors in fp64 and one by factors in fp32, whose calls alternate.
+/// For each order one row by factors in fp64 and one by factors in fp32, whose calls alternate;
+/// then those of the peer by factors in fp64, fp32, tf32 and fp16.
 [[nodiscard]] std::vector<LuSolutionRow> run_lu_solutions(const LuBench& bench,
                                                           const LuOptions& options);
 

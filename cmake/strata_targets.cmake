@@ -104,7 +104,7 @@ function(strata_cuda_targets)
   strata_cuda_module(strata_cuda SOURCES ${sources} LINK strata_base strata_matrix strata_schedule CUDA::cublas CUDA::cublasLt)
   strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu
                      ${CMAKE_SOURCE_DIR}/bench/peer_cudss.cu
-                     ${CMAKE_SOURCE_DIR}/bench/peer_hermitian.cu
+                     ${CMAKE_SOURCE_DIR}/bench/peer_hermitian.cu ${CMAKE_SOURCE_DIR}/bench/peer_irs.cu
                      ${CMAKE_SOURCE_DIR}/bench/peer_lu.cu
                      ${CMAKE_SOURCE_DIR}/bench/peer_magma.cu ${CMAKE_SOURCE_DIR}/bench/peer_small.cu
                      ${CMAKE_SOURCE_DIR}/bench/peer_tall.cu LINK CUDA::cusolver CUDA::cublas ${CMAKE_DL_LIBS})

@@ -251,7 +251,7 @@ void add_lu(Command& verb, CommonOptions& common, Run& run) {
   common.add_to(algorithm);
   add_bench_options(algorithm, *bench, *precision, bench->repeats,
                     {"fp64", "fp32", "complex128", "complex64"});
-  algorithm.add_option("--peer", bench->peer, "openblas; in core cusolver")
+  algorithm.add_option("--peer", bench->peer, "openblas; in core and with --mixed cusolver")
       .check(one_of({"openblas", "cusolver"}));
   algorithm.add_flag("--overwrite", bench->overwrites,
                      "the factors lie where the matrix was, so that host memory holds one");

@@ -111,7 +111,7 @@ GeneralSolveResult solve_certified(AnyFactor& any, const SlabbedMatrix<W>& a, Ma
         return factor.solve_wide(v, adjoint, system.exponent());
       };
     CertifiedSolution<W> solution(inverse, system, result,
-                                  factor.products(system.a(), false, result.solve), precondition);
+                                  factor.products(system, false, result.solve), precondition);
     write_back(solution.solve(), system, x);
     if (is_narrow(factor)) result.fallback = solution.shortcoming();
     factor.note(result.certificate.scaled_condition, result.log_determinant_error);

@@ -1,11 +1,14 @@
 #include "lu/matrix_products.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/index.hpp"
 #include "kernels/dense/panel_product.hpp"
 #include "lu/planning.hpp"
@@ -47,6 +50,27 @@ void add_long(V& high, V& low, const V& other_high, const V& other_low) {
 }
 
 }  // namespace
+
+template <class A>
+void require_same_matrix(MatrixProducts<A>& products, const ProbeProduct<A>& probe) {
+  using W = WideOf<A>;
+  const std::int64_t n = std::ssize(probe.v);
+  std::vector<W> r = probe.product;
+  std::vector<W> v(probe.v.begin(), probe.v.end());
+  products.residual(false, MatrixView<const W>{v.data(), n, 1, n},
+                    MatrixView<W>{r.data(), n, 1, n});
+  // Both sums are within (n + 8) roundings, of complex numbers twice as large ones.
+  const double relative = 4 * static_cast<double>(n + 8) * 0x1p-53 * (is_complex_v<W> ? 2 : 1);
+  const double of_underflow = static_cast<double>(n) * std::numeric_limits<double>::denorm_min();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double most = relative * probe.magnitudes[at(i)] + 4 * of_underflow;
+    if (!std::isfinite(most)) continue;  // of A itself, which is said elsewhere
+    require(std::abs(r[at(i)]) <= most, ErrorKind::device, "solve",
+            "what the devices hold of the matrix is not the matrix: a product with its row {} is "
+            "off by {:.2e}, where rounding is below {:.2e}",
+            i, std::abs(r[at(i)]), most);
+  }
+}
 
 template <class A>
 MatrixOnDevices<A>::MatrixOnDevices(Session& session, MatrixView<const A> a,
@@ -137,6 +161,14 @@ void MatrixOnDevices<A>::add_magnitudes(MatrixView<const double> x, MatrixView<d
                          y(i, first + j) = d == 0 ? sums(i, j) : y(i, first + j) + sums(i, j);
                    });
 }
+
+#define STRATA_REQUIRE_SAME_MATRIX(A) \
+  template void require_same_matrix(MatrixProducts<A>&, const ProbeProduct<A>&);
+STRATA_REQUIRE_SAME_MATRIX(double)
+STRATA_REQUIRE_SAME_MATRIX(float)
+STRATA_REQUIRE_SAME_MATRIX(std::complex<double>)
+STRATA_REQUIRE_SAME_MATRIX(std::complex<float>)
+#undef STRATA_REQUIRE_SAME_MATRIX
 
 template class MatrixOnDevices<double>;
 template class MatrixOnDevices<float>;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "lu/lu_tasks.hpp"
 #include "scalar/complex.hpp"
@@ -34,6 +35,21 @@ class MatrixProducts {
   /// Y ← Y + |A|·X for X >= 0.
   virtual void add_magnitudes(MatrixView<const double> x, MatrixView<double> y) = 0;
 };
+
+/// A product that tells a copy of A from A (Freivalds, "Fast probabilistic algorithms", 1979).
+template <class A>
+struct ProbeProduct {
+  std::vector<double> v{};
+  std::vector<WideOf<A>> product{};  ///< A·v
+  std::vector<double> magnitudes{};  ///< at least |A|·|v|
+};
+
+/// Throws Error{device} where `products` are those of another matrix than the probe's, by more than
+/// sums are rounded: a fault of a copy would be in the factor and in the residuals alike, and
+/// certificates would not show it. What is not seen of row i is below 8·(n + 8)·2⁻⁵³ of its
+/// magnitudes.
+template <class A>
+void require_same_matrix(MatrixProducts<A>& products, const ProbeProduct<A>& probe);
 
 template <class A>
 class MatrixOnDevices final : public MatrixProducts<A> {

@@ -213,8 +213,9 @@ LuInfo ScaledFactor<N, W>::factor_loaded(const SlabbedMatrix<A>& a, int exponent
 
 template <class N, class W>
 template <class A>
-std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const SlabbedMatrix<A>& a,
+std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const ScaledSystem<A>& system,
                                                                 bool same, RunReport& report) {
+  const SlabbedMatrix<A>& a = system.a();
   const LuProblem& problem = panels_.problem();
   Session& session = panels_.session();
   if (!a.in_memory() || !devices_hold_both(problem, element_of<A>, session.machine(), place_))
@@ -232,8 +233,10 @@ std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const SlabbedMat
       .precision = problem.precision,
       .factor_identity = problem.factor_identity,
       .pivots_identity = problem.pivots_identity};
-  return std::make_shared<MatrixOnDevices<A>>(session, a.whole(), of_products, panels_.home(),
-                                              report);
+  auto products =
+      std::make_shared<MatrixOnDevices<A>>(session, a.whole(), of_products, panels_.home(), report);
+  require_same_matrix<A>(*products, system.probe());
+  return products;
 }
 
 template <class N, class W>
@@ -431,11 +434,11 @@ using Complex64 = std::complex<float>;
 using Complex128 = std::complex<double>;
 }  // namespace
 
-#define STRATA_SCALED_FACTOR(N, W, A)                                                 \
-  template ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>&, const LuOptions&, \
-                                            FactorScales, MatrixPlace);               \
-  template std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(           \
-      const SlabbedMatrix<A>&, bool, RunReport&);
+#define STRATA_SCALED_FACTOR(N, W, A)                                                              \
+  template ScaledFactor<N, W>::ScaledFactor(const ScaledSystem<A>&, const LuOptions&,              \
+                                            FactorScales, MatrixPlace);                            \
+  template std::shared_ptr<MatrixProducts<A>> ScaledFactor<N, W>::products(const ScaledSystem<A>&, \
+                                                                           bool, RunReport&);
 STRATA_SCALED_FACTOR(double, double, double)
 STRATA_SCALED_FACTOR(float, double, double)
 STRATA_SCALED_FACTOR(float, double, float)

@@ -73,12 +73,13 @@ class ScaledFactor {
     header_.log_determinant_error = log_determinant_error;
   }
 
-  /// Products with A, whole in host memory, by the devices of the factor; null where they do not
-  /// hold both, or it is not worth it. `same`: it is the matrix that was factored; else it comes to
-  /// the devices anew. A, the factor and `report`, to which what they do is added, outlive them.
+  /// Products with A of the system, whole in host memory, by the devices of the factor; null where
+  /// they do not hold both, or it is not worth it. `same`: it is the matrix that was factored; else
+  /// it comes to the devices anew. Either copy is compared (require_same_matrix()). The system, the
+  /// factor and `report`, to which what they do is added, outlive them.
   template <class A>
-  [[nodiscard]] std::shared_ptr<MatrixProducts<A>> products(const SlabbedMatrix<A>& a, bool same,
-                                                            RunReport& report);
+  [[nodiscard]] std::shared_ptr<MatrixProducts<A>> products(const ScaledSystem<A>& system,
+                                                            bool same, RunReport& report);
 
   /// 2^e·M⁻¹·B or 2^e·M⁻ᴴ·B with M = D⁻¹·P⁻¹·L·U·C⁻¹ near A as it was given, e = `exponent`; what
   /// it did is added to `report`.

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/index.hpp"
+#include "base/random.hpp"
 #include "kernels/dense/panel_status.hpp"
 #include "scalar/complex.hpp"
 #include "scalar/safe_range.hpp"
@@ -25,6 +26,13 @@ std::vector<double> powers_of(const std::vector<int>& exponents) {
   std::vector<double> powers;
   for (const int e : exponents) powers.push_back(std::scalbn(1.0, e));
   return powers;
+}
+
+/// What a column's scale is multiplied with in the probe: of any sign, between 1/2 and 1.
+double probe_weight(std::int64_t j) {
+  constexpr std::uint64_t kSeed = 0x70726f6265;
+  const double u = 2 * random_uniform(kSeed, static_cast<std::uint64_t>(j)) - 1;
+  return u < 0 ? (u - 1) / 2 : (u + 1) / 2;
 }
 
 bool far_apart(const std::vector<double>& scale) {
@@ -72,9 +80,9 @@ void ScaledSystem<A>::divide(int exponent) {
   a_ = SlabbedMatrix<A>(MatrixView<const A>{divided_.data(), n, n, std::max<std::int64_t>(n, 1)});
 }
 
-/// Columns by their largest elements, then rows by their sums; beside it the largest of all. Where
-/// the transpose is stored, a column is known after the last slab alone, and rows take another
-/// pass.
+/// Columns by their largest elements, then rows by their sums; beside it the largest of all, and
+/// the probe. Where the transpose is stored, a column is known after the last slab alone, and rows
+/// take another pass.
 template <class A>
 void ScaledSystem<A>::scale_columns_and_rows() {
   const std::int64_t n = a_.n();
@@ -82,16 +90,20 @@ void ScaledSystem<A>::scale_columns_and_rows() {
   std::vector<double> scaled_sums(at(n));
   column_scale_.clear();
   row_scale_.clear();
+  probe_ = {.v = std::vector<double>(at(n)), .product = std::vector<W>(at(n))};
   largest_ = norm_ = 0;
   const auto add_scale = [&](double most) {
     largest_ = std::max(largest_, most);
-    column_scale_.push_back(most > 0 && std::isfinite(most) ? std::scalbn(1.0, -std::ilogb(most))
-                                                            : 1);
+    const auto j = std::ssize(column_scale_);
+    column_scale_.push_back(std::isfinite(most) ? std::scalbn(1.0, exponent_against(most)) : 1);
+    probe_.v[at(j)] = column_scale_.back() * probe_weight(j);
   };
   const auto add = [&](std::int64_t i, std::int64_t j, A value) {
-    const double size = std::abs(static_cast<W>(value));
+    const auto wide = static_cast<W>(value);
+    const double size = std::abs(wide);
     sums[at(i)] += size;
     scaled_sums[at(i)] += size * column_scale_[at(j)];
+    probe_.product[at(i)] += wide * probe_.v[at(j)];
   };
   if (a_.transposed()) {
     std::vector<double> most(at(n));
@@ -117,6 +129,7 @@ void ScaledSystem<A>::scale_columns_and_rows() {
     norm_ = std::max(norm_, sums[at(i)]);
     row_scale_.push_back(scaled_sums[at(i)] > 0 ? 1 / scaled_sums[at(i)] : 1);
   }
+  probe_.magnitudes = std::move(scaled_sums);
 }
 
 /// Alternates between sums of rows and of columns, each made about 1, until they stay.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "dense/certified_solution.hpp"
+#include "lu/matrix_products.hpp"
 #include "lu/slabbed_matrix.hpp"
 #include "scalar/complex.hpp"
 
@@ -46,6 +47,8 @@ class ScaledSystem {
   /// largest unit, and no longer that of the least growth.
   [[nodiscard]] bool rows_are_apart() const noexcept { return rows_are_apart_; }
   [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
+  /// A product with a(), by which copies of it are told from it.
+  [[nodiscard]] const ProbeProduct<A>& probe() const noexcept { return probe_; }
 
  private:
   struct Scales {
@@ -74,6 +77,7 @@ class ScaledSystem {
   std::vector<double> column_scale_;
   bool rows_are_apart_ = false;
   Loss loss_;
+  ProbeProduct<A> probe_;
 };
 
 }  // namespace strata

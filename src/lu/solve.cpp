@@ -36,7 +36,7 @@ GeneralSolveResult solve_scaled(const ScaledSystem<A>& system, MatrixView<T> x,
     return factor.solve(b, adjoint, system.exponent(), result.solve);
   };
   CertifiedSolution<A> solution(inverse, system, result,
-                                factor.products(system.a(), true, result.solve));
+                                factor.products(system, true, result.solve));
   write_back(solution.solve(), system, x);
   return result;
 }
@@ -64,7 +64,7 @@ GeneralSolveResult solve_narrow(const ScaledSystem<T>& system, MatrixView<T> x,
     return factor.solve_wide(b, adjoint, system.exponent());
   };
   CertifiedSolution<T> solution(inverse, system, result,
-                                factor.products(system.a(), true, result.solve), precondition);
+                                factor.products(system, true, result.solve), precondition);
   const DenseBlockOf<T>& y = solution.solve();
   result.fallback = solution.shortcoming();
   if (result.fallback.empty()) write_back(y, system, x);

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <complex>
+#include <limits>
+#include <string>
 
 #include "base/index.hpp"
 #include "base/random.hpp"
@@ -15,6 +17,7 @@
 #include "lu/matrix_products.hpp"
 #include "lu/planning.hpp"
 #include "lu/scaled_factor.hpp"
+#include "scalar/power_of_two.hpp"
 #include "session/policy.hpp"
 #include "tests/lu/complex_matrices.hpp"
 #include "tests/schedule/plan_checker.hpp"
@@ -290,8 +293,8 @@ template <class N>
 void expect_products(BothFactors<N>& both, const Matrix<double>& a, int devices) {
   const std::int64_t n = a.rows;
   RunReport products;
-  EXPECT_EQ(both.of_host.products(both.system.a(), true, products), nullptr);
-  const auto there = both.of_devices.products(both.system.a(), true, products);
+  EXPECT_EQ(both.of_host.products(both.system, true, products), nullptr);
+  const auto there = both.of_devices.products(both.system, true, products);
   ASSERT_NE(there, nullptr);
   DenseBlock r(n, 2);
   there->residual(false, both.b.view(), r.view());
@@ -299,7 +302,8 @@ void expect_products(BothFactors<N>& both, const Matrix<double>& a, int devices)
   Matrix<double> other = a;
   other(0, 0) += 1;
   const SlabbedMatrix<double> slabs(other.view());
-  const auto of_other = both.of_devices.products(slabs, false, products);
+  const ScaledSystem<double> system_of_other(slabs, both.b.view(), Element::fp64);
+  const auto of_other = both.of_devices.products(system_of_other, false, products);
   Matrix<double> expected(n, 2);
   Matrix<double> got(n, 2);
   slabs.residual(false, both.b.view(), expected.view());
@@ -322,7 +326,7 @@ void expect_a_true_certificate(BothFactors<N>& both, const Matrix<double>& a) {
       return both.of_devices.solve_wide(v, adjoint, both.system.exponent());
     };
   CertifiedSolution<double> solution(inverse, both.system, result,
-                                     both.of_devices.products(both.system.a(), true, result.solve),
+                                     both.of_devices.products(both.system, true, result.solve),
                                      precondition);
   Matrix<double> x(n, 2);
   write_back(solution.solve(), both.system, x.view());
@@ -352,6 +356,101 @@ TEST(GivenMatrix, HasTheHostsFactorAndATrueCertificate) {
       expect_the_hosts_factor<double>(in_units(n, 12), FactorScales::balanced, devices);
       expect_the_hosts_factor<float>(test::random_general(n), FactorScales::balanced, devices);
       expect_the_hosts_factor<float>(in_units(n, 20), FactorScales::balanced, devices);
+    }
+  }
+}
+
+template <class A>
+class CopiesOfGivenMatrices : public ::testing::Test {};
+TYPED_TEST_SUITE(CopiesOfGivenMatrices, ProductElements);
+
+template <class A>
+Matrix<A> random_of(std::int64_t n) {
+  return test::make_matrix<A>(n, n, [](auto i, auto j) {
+    const auto part = [&](std::uint64_t seed) {
+      return static_cast<RealOf<A>>(test::signed_uniform(seed, i, j));
+    };
+    if constexpr (is_complex_v<A>)
+      return A{part(31), part(32)};
+    else
+      return part(31);
+  });
+}
+
+/// What is loaded differs from what the scales were made of, as if a transfer had failed: factor
+/// and residuals agree with each other, and the host has to tell.
+TYPED_TEST(CopiesOfGivenMatrices, ThatAreNotTheMatrixAreTold) {
+  using A = TypeParam;
+  using W = WideOf<A>;
+  const std::int64_t n = 70;
+  for (const int devices : {1, 2}) {
+    for (const bool same : {true, false}) {
+      for (const std::int64_t at_element : {std::int64_t{0}, n * n / 2 + 3, n * n - 1}) {
+        Matrix<A> a = random_of<A>(n);
+        const Matrix<W> b(n, 1);
+        const ScaledSystem<A> system(a.view(), b.view(), element_of<A>);
+        const LuOptions options{.run = on_host_devices(devices), .panel = 16};
+        A& element = a.data[at(at_element)];
+        const A right = element;
+        if (same) element = -right;
+        ScaledFactor<A, W> factor(system, options, FactorScales::balanced,
+                                  MatrixPlace::any_devices);
+        element = same ? right : right * RealOf<A>{1.0009765625};
+        RunReport report;
+        try {
+          (void)factor.products(system, same, report);
+          FAIL() << "no error";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::device);
+          EXPECT_NE(std::string(error.what()).find("its row " + std::to_string(at_element % n)),
+                    std::string::npos)
+              << error.what();
+        }
+        element = right;
+        EXPECT_NE(factor.products(system, false, report), nullptr);  // now it is
+      }
+    }
+  }
+}
+
+/// Rows and columns in any units, zeros, columns of subnormal numbers, and what is not finite.
+TYPED_TEST(CopiesOfGivenMatrices, AreTheMatrixInAnyUnits) {
+  using A = TypeParam;
+  using W = WideOf<A>;
+  const std::int64_t n = 70;
+  const Matrix<A> random = random_of<A>(n);
+  constexpr int kFarthest = std::numeric_limits<RealOf<A>>::max_exponent - 8;
+  for (const int farthest : {0, 20, kFarthest}) {
+    for (const int kind : {0, 1, 2, 3}) {
+      auto a = test::make_matrix<A>(n, n, [&](auto i, auto j) {
+        const int of_row = kind == 1 ? static_cast<int>(i) % 3 - 1 : 0;
+        const int of_column = kind == 2 ? static_cast<int>(j) % 3 - 1 : 0;
+        if (kind == 3 && (i * 7 + j) % 5 != 0) return A{};
+        return times_power(random(i, j), (of_row + of_column) * farthest);
+      });
+      for (std::int64_t i = 0; kind == 2 && i < n; ++i)
+        a(i, 3) = times_power(random(i, 3), 8 - std::numeric_limits<RealOf<A>>::max_exponent - 12);
+      const Matrix<W> b(n, 1);
+      const ScaledSystem<A> system(a.view(), b.view(), element_of<W>);
+      Session session(on_host_devices(2));
+      RunReport report;
+      const MatrixProductProblem problem{.n = n,
+                                         .panel = 16,
+                                         .given = element_of<A>,
+                                         .devices = 2,
+                                         .given_identity = session.new_identity()};
+      MatrixOnDevices<A> there(session, system.a().whole(), problem, nullptr, report);
+      EXPECT_NO_THROW(require_same_matrix<A>(there, system.probe())) << farthest << ' ' << kind;
+      Matrix<A> wrong(n, n);
+      std::copy_n(system.a().whole().data, n * n, wrong.data.begin());
+      wrong(5, 3) = wrong(5, 3) * RealOf<A>{1.5};
+      MatrixProductProblem other = problem;
+      other.given_identity = session.new_identity();
+      MatrixOnDevices<A> not_there(session, wrong.view(), other, nullptr, report);
+      if (wrong(5, 3) != A{}) {
+        EXPECT_THROW(require_same_matrix<A>(not_there, system.probe()), Error)
+            << farthest << ' ' << kind;
+      }
     }
   }
 }
@@ -395,6 +494,14 @@ TEST(GivenMatrix, SaysWhatIsSingularOrNotFinite) {
   const ScaledFactor<float, double> other(infinite, options, FactorScales::balanced,
                                           MatrixPlace::any_devices);
   EXPECT_EQ(other.info().not_finite, 20);
+  Matrix<double> regular = a;
+  regular(40, 20) = 1;
+  for (std::int64_t i = 0; i < 50; ++i) regular(i, 33) = i == 33 ? 1 : 0;
+  const ScaledSystem<double> of_regular(regular.view(), b.view(), Element::fp64);
+  ScaledFactor<double, double> good(of_regular, options, FactorScales::balanced,
+                                    MatrixPlace::any_devices);
+  RunReport report;
+  EXPECT_NO_THROW((void)good.products(infinite, false, report));  // the matrix is to blame
 }
 
 }  // namespace
