@@ -9,7 +9,9 @@ void StripeArguments::add_to(Command& algorithm) {
   const Option of_order = algorithm.add_option(
       "--order", order,
       "by stripes of rows as published, not by panels: basic, zigzag or meta-zigzag:K");
-  algorithm.add_option("--pivoting", pivoting, "of stripes: none, or local:ROWS of a substripe")
+  algorithm
+      .add_option("--pivoting", pivoting,
+                  "of stripes: none, local:ROWS of a substripe, or pairwise (of two stripes)")
       .needs(of_order)
       .capture_default_str();
   algorithm.add_option("--stripe", stripe, "rows of a stripe (default: as many as fit)")

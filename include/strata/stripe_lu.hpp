@@ -6,8 +6,9 @@
 // written over those of A, in files where RunOptions::storage says so. Pivots are searched within
 // substripes, or not at all, so the factors may be bad where partial pivoting has good ones: growth
 // and residual are measured, X is refined by GMRES with these factors, and where that does not do,
-// X is refused. With the same stripes and substripes X has the same bits whatever the order, the
-// policy, the budgets and the numbers of devices and directories. Only CPUs have the kernels.
+// X is refused. With the same stripes and substripes X has the same bits whatever the order
+// (but with pivots by pairs), the policy, the budgets and the numbers of devices and directories.
+// Only CPUs have the kernels.
 
 #include <complex>
 #include <cstdint>
@@ -33,6 +34,9 @@ struct StripeOptions {
   /// Rows of a substripe, among which a pivot is searched, from that of its column on; 0: what is
   /// on the diagonal is the pivot.
   std::int64_t substripe = 200;
+  /// Not 0: rows of two stripes are pivots of each other (block-pairwise pivoting), so many columns
+  /// at a time, and those of a whole stripe of itself. X then depends on the order of stripes.
+  std::int64_t pair_columns = 0;
   StripeOrder order = StripeOrder::zigzag;
   std::int64_t meta = 2;  ///< stripes of a meta-stripe, with meta_zigzag
   /// The published one is Policy::idle; run.policy is not read.
@@ -48,7 +52,8 @@ struct StripeOptions {
 /// "basic", "zigzag", "meta-zigzag:2"; and back into `order` and `meta`, throwing Error{misuse}.
 [[nodiscard]] std::string order_name(const StripeOptions& stripes);
 void set_order(const std::string& name, StripeOptions& stripes);
-/// "none", or "local:200" with the rows of a substripe, into `substripe`; likewise.
+/// "none", "local:200" with the rows of a substripe, "pairwise" or "pairwise:64" with the columns
+/// at a time, into `substripe` and `pair_columns`; likewise.
 void set_pivoting(const std::string& name, StripeOptions& stripes);
 
 /// As of solve_general(), with these differences: the determinant is not found, and

@@ -20,6 +20,7 @@
 #include "kernels/dense/potrf_batched.hpp"
 #include "kernels/dense/scaled_copy.hpp"
 #include "kernels/dense/stripe.hpp"
+#include "kernels/dense/stripe_pair.hpp"
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/take_diagonal.hpp"
 #include "kernels/dense/tile_inverse.hpp"
@@ -58,6 +59,9 @@ void add_dense(KernelTable& table) {
   table.set(stripe_factor, kGetrfElements<T>, stripe_factor_reference<T>);
   table.set(stripe_row, kStripeRowElements<T>, stripe_row_reference<T>);
   table.set(stripe_column, kStripeColumnElements<T>, stripe_column_reference<T>);
+  table.set(stripe_pair_factor, kPairFactorElements<T>, stripe_pair_factor_reference<T>);
+  table.set(stripe_pair_row, kPairRowElements<T>, stripe_pair_row_reference<T>);
+  table.set(stripe_pair_update, kPairUpdateElements<T>, stripe_pair_update_reference<T>);
 }
 
 template <class T>

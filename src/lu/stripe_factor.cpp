@@ -67,9 +67,12 @@ void note_first(std::int64_t column, std::int64_t& first) {
 StripeProblem stripe_problem(std::int64_t n, Element precision, std::int64_t rhs,
                              const Machine& machine, const StripeOptions& stripes) {
   require(n >= 0 && rhs >= 0, ErrorKind::misuse, "lu", "{} stripes of {} right-hand sides", n, rhs);
-  require(stripes.stripe >= 0 && stripes.substripe >= 0 && stripes.meta >= 1, ErrorKind::misuse,
-          "options", "a stripe of {} rows, substripes of {}, {} at once: these are no stripes",
-          stripes.stripe, stripes.substripe, stripes.meta);
+  require(stripes.stripe >= 0 && stripes.substripe >= 0 && stripes.meta >= 1 &&
+              stripes.pair_columns >= 0,
+          ErrorKind::misuse, "options",
+          "a stripe of {} rows, substripes of {}, {} at once, pairs by {} columns: these are no "
+          "stripes",
+          stripes.stripe, stripes.substripe, stripes.meta, stripes.pair_columns);
   require_devices(machine);
   StripeProblem problem;
   problem.n = n;
@@ -79,10 +82,14 @@ StripeProblem stripe_problem(std::int64_t n, Element precision, std::int64_t rhs
   problem.rhs = rhs;
   problem.in_storage = machine.storage.has_value();
   problem.precision = precision;
+  problem.pair_columns = stripes.pair_columns;  // the rule asks what fits
   problem.devices = static_cast<int>(machine.devices.size());
   problem.stripe = stripes.stripe > 0 ? std::min(stripes.stripe, std::max<std::int64_t>(n, 1))
                                       : rule_stripe(problem, machine);
-  problem.substripe = std::min(stripes.substripe, problem.stripe);
+  if (stripes.pair_columns > 0)
+    problem.pair_columns = std::min(stripes.pair_columns, problem.stripe);
+  problem.substripe =
+      problem.pair_columns > 0 ? problem.stripe : std::min(stripes.substripe, problem.stripe);
   problem.rhs_tile = stripe_rhs_tile(rhs, problem.stripe);
   return problem;
 }
@@ -130,17 +137,22 @@ StripeFactor<T>::StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOpti
   }
   pivots_ = std::make_shared<FamilyMemory>(blocks(), kStripePivotsFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks(), kStripeStatusFamily);
+  if (!files_) pairs_ = std::make_shared<FamilyMemory>(blocks(), kStripePairFamily);
+  pair_pivots_ = std::make_shared<FamilyMemory>(blocks(), kStripePairPivotsFamily);
 }
 
 template <class T>
 std::unique_ptr<BlockStore> StripeFactor<T>::store_of(const BlockTable& blocks,
                                                       std::shared_ptr<FamilyMemory> right) {
-  std::vector<std::shared_ptr<FamilyMemory>> families{stripes_, pivots_, std::move(right)};
+  std::vector<std::shared_ptr<FamilyMemory>> families{stripes_, pivots_, std::move(right), pairs_,
+                                                      pair_pivots_};
   if (blocks.families() > kStripeStatusFamily) families.push_back(statuses_);
   auto memory = std::make_unique<MemoryStore>(blocks, families);
   std::vector<JoinedStore::Part> parts;
   for (int f = 0; f < blocks.families(); ++f) parts.push_back({memory.get(), f});
-  if (files_) parts[kStripeFamily].store = files_.get();
+  if (files_)
+    for (const int f : {kStripeFamily, kStripePairFamily})
+      parts[static_cast<std::size_t>(f)].store = files_.get();
   return std::make_unique<JoinedStore>(blocks, std::move(parts), std::move(memory));
 }
 
@@ -182,7 +194,8 @@ const LuInfo& StripeFactor<T>::factor(BlockSource source, double largest, Matrix
   options.watch = [&](BlockId id) {
     const std::int64_t place = id.row() + id.col() * blocks().block_rows(kStripeStatusFamily);
     const PanelStatus& status = reinterpret_cast<const PanelStatus*>(statuses_->data())[place];
-    return status.not_finite >= 0 || status.zero_pivot >= 0;
+    // By pairs rows below may bring a pivot yet.
+    return status.not_finite >= 0 || (status.zero_pivot >= 0 && problem_.pair_columns == 0);
   };
   SessionRun run;
   run.schedule = session_.adopted().plan->shared_schedule();

@@ -66,6 +66,8 @@ class StripeFactor {
   std::shared_ptr<FamilyMemory> stripes_;  ///< null: in …
   std::unique_ptr<FileStore> files_;
   std::shared_ptr<FamilyMemory> pivots_;
+  std::shared_ptr<FamilyMemory> pairs_;  ///< null: in files
+  std::shared_ptr<FamilyMemory> pair_pivots_;
   std::shared_ptr<FamilyMemory> statuses_;
   LuInfo info_;
   double multiplier_ = 0;

@@ -213,10 +213,14 @@ void set_order(const std::string& name, StripeOptions& stripes) {
 }
 
 void set_pivoting(const std::string& name, StripeOptions& stripes) {
-  const std::int64_t rows = name == "none" ? 0 : number_behind("local:", name);
-  require(rows >= 1 || name == "none", ErrorKind::misuse, "options",
-          "'{}' is no way to search pivots of stripes: use none, or local:ROWS", name);
+  constexpr std::int64_t kPairColumns = 64;  // products of so many are near the rate of a CPU
+  const std::int64_t rows = number_behind("local:", name);
+  const std::int64_t columns = name == "pairwise" ? kPairColumns : number_behind("pairwise:", name);
+  require(rows >= 1 || columns >= 1 || name == "none", ErrorKind::misuse, "options",
+          "'{}' is no way to search pivots of stripes: use none, local:ROWS or pairwise[:COLUMNS]",
+          name);
   stripes.substripe = rows;
+  stripes.pair_columns = columns;
 }
 
 StripeSolveResult solve_by_stripes(ConstArrayRef a, ConstArrayRef b, ArrayRef x,

@@ -8,6 +8,7 @@
 #include "kernels/dense/lu_back.hpp"
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/stripe.hpp"
+#include "kernels/dense/stripe_pair.hpp"
 
 namespace strata {
 namespace {
@@ -20,6 +21,7 @@ struct StripeStep {
   bool factors = false;  ///< and is factored then
   bool soon = true;      ///< it is the next that others take, so it stays
   bool last = false;     ///< on its device nothing needs these stripes after it
+  bool ends = false;     ///< no stripe takes these after it
 };
 
 /// The stripe behind a meta-stripe is factored as soon as it has taken that, whether it comes first
@@ -31,11 +33,12 @@ std::vector<StripeStep> stripe_steps(const StripeProblem& problem, std::int64_t 
   for (std::int64_t first = 0; first < stripes; first += meta) {
     const std::int64_t end = std::min(first + meta, stripes);
     for (std::int64_t j = first == 0 ? 0 : first + 1; j < end; ++j)
-      steps.push_back({j, first, j, true, true, false});
+      steps.push_back({j, first, j, true, true, false, j + 1 == stripes});
     const std::int64_t count = stripes - end;
     for (std::int64_t s = 0; s < count; ++s) {
       const std::int64_t j = backwards ? stripes - 1 - s : end + s;
-      steps.push_back({j, first, end, j == end, s + 1 == count, s >= count - problem.devices});
+      steps.push_back(
+          {j, first, end, j == end, s + 1 == count, s >= count - problem.devices, s + 1 == count});
     }
     backwards = problem.zigzag && !backwards;
   }
@@ -46,6 +49,20 @@ BlockId block_of(std::int64_t i, std::int64_t k) { return {kStripeFamily, i, k};
 BlockId pivots_of_stripe(std::int64_t i) { return {kStripePivotsFamily, 0, i}; }
 BlockId status_of(std::int64_t i, std::int64_t k) { return {kStripeStatusFamily, i, k}; }
 BlockId right_of(std::int64_t i, std::int64_t c) { return {kStripeRightFamily, i, c}; }
+BlockId triangles_of(std::int64_t j, std::int64_t i) { return {kStripePairFamily, j, i}; }
+BlockId pivots_of_pair(std::int64_t j, std::int64_t i) { return {kStripePairPivotsFamily, j, i}; }
+
+/// What a pair (j, i) does to right-hand sides, or, adjoint, to those of the adjoint matrix.
+void add_pair_update(int device, std::int64_t j, std::int64_t i, std::int64_t c, Hint of_pair,
+                     bool adjoint, TaskList& tasks) {
+  tasks.add(stripe_pair_update, device,
+            {right_of(i, c),
+             right_of(j, c),
+             {triangles_of(j, i), of_pair},
+             {block_of(j, i), of_pair},
+             {pivots_of_pair(j, i), of_pair}},
+            adjoint ? kAdjointFactor : 0);
+}
 
 class StripeEmitter {
  public:
@@ -56,6 +73,7 @@ class StripeEmitter {
   /// <JI> and <JK>, segment by segment: what a segment is updated with is all of one stripe J and
   /// one segment of those above.
   void update(const StripeStep& step) {
+    if (problem_.pair_columns > 0) return update_by_pairs(step);
     const std::int64_t j = step.j;
     for (std::int64_t k = step.first; k < stripes_; ++k) {
       for (std::int64_t i = step.first; i < std::min(step.end, k); ++i)
@@ -73,20 +91,21 @@ class StripeEmitter {
   }
   /// <II> and <IK>.
   void factor(std::int64_t i, bool stays) {
-    const Hint last = stays ? Hint::last_write | Hint::retain : Hint::last_write;
+    // By pairs it is written as long as there are stripes below.
+    const bool written = problem_.pair_columns == 0 || i + 1 == stripes_;
+    const Hint done = written ? Hint::last_write : Hint::none;
+    const Hint last = stays ? done | Hint::retain : done;
     tasks_
         .add(stripe_factor, device_of(i),
              {{block_of(i, i), last},
               {pivots_of_stripe(i), Hint::last_write},
-              {status_of(i, i), Hint::last_write}},
+              {status_of(i, i), done}},
              static_cast<std::uint32_t>(problem_.substripe))
         .urgent = true;  // everything waits for it
     for (std::int64_t k = i + 1; k < stripes_; ++k)
-      tasks_.add(stripe_row, device_of(i),
-                 {{block_of(i, k), last},
-                  {status_of(i, k), Hint::last_write},
-                  block_of(i, i),
-                  pivots_of_stripe(i)});
+      tasks_.add(
+          stripe_row, device_of(i),
+          {{block_of(i, k), last}, {status_of(i, k), done}, block_of(i, i), pivots_of_stripe(i)});
     for (std::int64_t c = 0; c < columns_; ++c)
       tasks_.add(lu_update, device_of(i), {right_of(i, c), block_of(i, i), pivots_of_stripe(i)});
   }
@@ -101,6 +120,34 @@ class StripeEmitter {
   [[nodiscard]] Hint of_multipliers(std::int64_t k) const {
     if (k + 1 < stripes_ + columns_) return Hint::retain;
     return problem_.discards ? Hint::release | Hint::last_use : Hint::release;
+  }
+  /// As update(), of pairs: both stripes are written.
+  void update_by_pairs(const StripeStep& step) {
+    const std::int64_t j = step.j;
+    const Hint of_upper_stripe = of_upper(step) | (step.ends ? Hint::last_write : Hint::none);
+    const Hint of_status = step.ends ? Hint::last_write : Hint::none;
+    for (std::int64_t k = step.first; k < stripes_; ++k) {
+      for (std::int64_t i = step.first; i < std::min(step.end, k); ++i)
+        tasks_.add(stripe_pair_row, device_of(j),
+                   {{block_of(i, k), of_upper_stripe},
+                    block_of(j, k),
+                    {status_of(i, k), of_status},
+                    {triangles_of(j, i), of_multipliers(k)},
+                    {block_of(j, i), of_multipliers(k)},
+                    {pivots_of_pair(j, i), of_multipliers(k)}});
+      if (k >= step.end) continue;
+      const Hint hint = problem_.discards ? Hint::retain : Hint::last_write | Hint::retain;
+      tasks_.add(stripe_pair_factor, device_of(j),
+                 {{block_of(k, k), of_upper_stripe},
+                  {status_of(k, k), of_status},
+                  {block_of(j, k), hint},
+                  {triangles_of(j, k), hint},
+                  {pivots_of_pair(j, k), hint},
+                  {status_of(j, k), Hint::last_write}});
+    }
+    for (std::int64_t c = 0; c < columns_; ++c)
+      for (std::int64_t i = step.first; i < step.end; ++i)
+        add_pair_update(device_of(j), j, i, c, of_multipliers(stripes_ + c), false, tasks_);
   }
   void multipliers(std::int64_t j, std::int64_t i, Hint of_diagonal) {
     const Hint hint = problem_.discards ? Hint::retain : Hint::last_write | Hint::retain;
@@ -140,6 +187,23 @@ Schedule stripes_of(const StripeProblem& problem, Origin of_pivots) {
                        .tile_rows = problem.stripe,
                        .tile_cols = std::max<std::int64_t>(problem.rhs_tile, 1),
                        .element = problem.precision});
+  const bool pairs = problem.pair_columns > 0;
+  const std::int64_t stripes = pairs ? schedule.blocks.block_rows(kStripeFamily) : 0;
+  schedule.blocks.add({.name = "W",
+                       .rows = stripes * problem.pair_columns,
+                       .cols = pairs ? problem.n : 0,
+                       .tile_rows = std::max<std::int64_t>(problem.pair_columns, 1),
+                       .tile_cols = problem.stripe,
+                       .element = problem.precision,
+                       .origin = of_pivots,
+                       .in_storage = problem.in_storage && pairs});
+  schedule.blocks.add({.name = "q",
+                       .rows = stripes,
+                       .cols = pairs ? problem.n : 0,
+                       .tile_rows = 1,
+                       .tile_cols = problem.stripe,
+                       .element = Element::int64,
+                       .origin = of_pivots});
   return schedule;
 }
 
@@ -172,6 +236,26 @@ void add_sweep_step(std::int64_t i, std::int64_t stripes, bool forward, bool adj
   if (!adjoint) own();
 }
 
+/// Step s of L⁻¹·P·X by pairs, as the factorization has it, or of its adjoint.
+void add_pair_step(const StripeStep& step, bool adjoint, std::int64_t columns, int devices,
+                   TaskList& tasks) {
+  const auto own = [&](std::int64_t c, int device) {
+    if (step.factors)
+      tasks.add(lu_update, device,
+                {right_of(step.j, c), block_of(step.j, step.j), pivots_of_stripe(step.j)},
+                adjoint ? kAdjointFactor : 0);
+  };
+  for (std::int64_t c = 0; c < columns; ++c) {
+    const int device = static_cast<int>(c % devices);
+    if (adjoint) own(c, device);
+    for (std::int64_t s = step.first; s < step.end; ++s) {
+      const std::int64_t i = adjoint ? step.first + step.end - 1 - s : s;
+      add_pair_update(device, step.j, i, c, Hint::none, adjoint, tasks);
+    }
+    if (!adjoint) own(c, device);
+  }
+}
+
 }  // namespace
 
 Schedule stripe_factorization(const StripeProblem& problem) {
@@ -184,7 +268,8 @@ Schedule stripe_factorization(const StripeProblem& problem) {
                        .tile_rows = kPanelStatusRows,
                        .tile_cols = 1,
                        .origin = Origin::generated});
-  schedule.operands = {3, 1, 2, 1};
+  const bool pairs = problem.pair_columns > 0;
+  schedule.operands = {3, 1, 2, pairs ? 1 : 0, pairs ? 1 : 0, pairs ? 2 : 1};
   // Schedules are copied.
   const auto steps =
       std::make_shared<const std::vector<StripeStep>>(stripe_steps(problem, stripes));
@@ -200,16 +285,27 @@ Schedule stripe_factorization(const StripeProblem& problem) {
 
 Schedule stripe_solve(const StripeProblem& problem, StripeSweeps sweeps) {
   Schedule schedule = stripes_of(problem, Origin::stored);
-  schedule.operands = {1, 1, 2};
+  const bool pairs = problem.pair_columns > 0;
+  schedule.operands = {1, 1, 2, pairs ? 1 : 0, pairs ? 1 : 0};
   const std::int64_t stripes = schedule.blocks.block_rows(kStripeFamily);
   const std::int64_t columns = schedule.blocks.block_cols(kStripeRightFamily);
-  const bool both = sweeps != StripeSweeps::backward;
-  schedule.steps = both ? 2 * stripes : stripes;
-  schedule.emit = [=, end = schedule.steps, devices = problem.devices](std::int64_t s,
+  const bool adjoint = sweeps == StripeSweeps::adjoint;
+  const auto steps = std::make_shared<const std::vector<StripeStep>>(
+      pairs ? stripe_steps(problem, stripes) : std::vector<StripeStep>{});
+  // Forward, then backward; L by pairs goes step by step, all else stripe by stripe.
+  const std::int64_t of_lower = pairs ? std::ssize(*steps) : stripes;
+  const std::int64_t of_forward = adjoint                            ? stripes
+                                  : sweeps == StripeSweeps::backward ? 0
+                                                                     : of_lower;
+  schedule.steps = of_forward + (adjoint ? of_lower : stripes);
+  schedule.emit = [=, all = schedule.steps, devices = problem.devices](std::int64_t s,
                                                                        TaskList& tasks) {
-    const bool forward = both && s < stripes;
-    const std::int64_t i = forward ? s : end - 1 - s;
-    add_sweep_step(i, stripes, forward, sweeps == StripeSweeps::adjoint, columns, devices, tasks);
+    const bool forward = s < of_forward;
+    const std::int64_t place = forward ? s : all - 1 - s;
+    if (pairs && forward != adjoint)
+      add_pair_step((*steps)[static_cast<std::size_t>(place)], adjoint, columns, devices, tasks);
+    else
+      add_sweep_step(place, stripes, forward, adjoint, columns, devices, tasks);
   };
   return schedule;
 }

@@ -6,14 +6,19 @@
 // right of what has been eliminated. P·A = L·U, where rows are exchanged within a substripe alone,
 // and what is left of a stripe's diagonal block keeps the row order of its own time, as panels do
 // (lu_tasks.hpp). Every block is updated by the stripes above it in ascending order, so no order of
-// stripes, and no number of devices, changes a bit of the factors. Stripes belong to devices in
+// stripes, and no number of devices, changes a bit of the factors (with pivots by pairs, no number
+// of devices). Stripes belong to devices in
 // turn, J mod D. Blocks are written again and again: a store has to overwrite them.
 //
 // Method (Carcenac, "From tile algorithm to stripe algorithm", 2013), right-looking:
 //   <II>  stripe I: its diagonal block, by substripes (kernels/dense/stripe.hpp)
 //   <IK>  the rest of stripe I, segment by segment
 //   <JI>  stripe J below I: its multipliers
-//   <JK>  the rest of stripe J, segment by segment
+//   <JK>  the rest of stripe J, segment by segment.
+// With pivots by pairs rows of both I and J are pivots where J is eliminated
+// (kernels/dense/stripe_pair.hpp), and stripe I changes with each J. Where stripes are as small as
+// tiles, this is the tile LU of Buttari, Langou, Kurzak and Dongarra (2009). The factors are then
+// those of one order of stripes, and solves repeat it.
 // Right-hand sides are carried along as columns of A. The order of the stripes J decides what is
 // still in a cache of stripes when it is wanted. Basic is ascending for each I. Zigzag goes forth
 // and back in turn, so that the stripes that were used last come first, I + 1 among them.
@@ -30,7 +35,9 @@ struct StripeProblem {
   std::int64_t n = 0;
   std::int64_t stripe = 1;     ///< rows
   std::int64_t substripe = 0;  ///< rows among which pivots are searched; 0: they are not
-  std::int64_t meta = 1;       ///< stripes of a meta-stripe
+  /// Not 0: pivots by pairs, so many columns at a time; `substripe` is then a stripe.
+  std::int64_t pair_columns = 0;
+  std::int64_t meta = 1;  ///< stripes of a meta-stripe
   bool zigzag = true;
   /// Multipliers are dropped when they have been used: of B that was carried along X can be found,
   /// and of nothing else.
@@ -47,9 +54,13 @@ inline constexpr int kStripeFamily = 0;  ///< A, then L and U: segment K of stri
 inline constexpr int kStripePivotsFamily =
     1;  ///< of stripe I block (0, I), as stripe_factor has them
 inline constexpr int kStripeRightFamily = 2;  ///< B, then Y or X: block (I, c)
+/// Where pivots are searched by pairs, else empty: W and the pivots of pair (J, I) are block (J, I)
+/// (kernels/dense/stripe_pair.hpp).
+inline constexpr int kStripePairFamily = 3;
+inline constexpr int kStripePairPivotsFamily = 4;
 /// A PanelStatus of each block of A that the kernel which wrote it last has left; in
 /// factorizations.
-inline constexpr int kStripeStatusFamily = 3;
+inline constexpr int kStripeStatusFamily = 5;
 
 [[nodiscard]] Schedule stripe_factorization(const StripeProblem& problem);
 

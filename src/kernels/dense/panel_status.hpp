@@ -72,4 +72,17 @@ template <class T>
   return status;
 }
 
+/// Statuses of a pair (stripe_pair.hpp) behind its elimination: operands 1, U's, with what was met
+/// before, and 5, of multipliers.
+template <class T>
+void set_statuses_of_pair(MatrixView<const T> d, MatrixView<const T> x, MatrixView<const T> w,
+                          const BlockView* operands) {
+  auto& of_u = *static_cast<PanelStatus*>(operands[1].data);
+  of_u = status_of_panel<T>(d, 0, of_u.largest);
+  double largest = 0;
+  for (std::int64_t j = 0; j < w.cols; ++j)
+    largest = std::max(largest, largest_of_column(w.column(j), w.rows));
+  *static_cast<PanelStatus*>(operands[5].data) = status_of_block<T>(x, largest);
+}
+
 }  // namespace strata
