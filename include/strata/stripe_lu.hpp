@@ -8,7 +8,7 @@
 // and residual are measured, X is refined by GMRES with these factors, and where that does not do,
 // X is refused. With the same stripes and substripes X has the same bits whatever the order
 // (but with pivots by pairs), the policy, the budgets and the numbers of devices and directories.
-// Only CPUs have the kernels.
+//
 
 #include <complex>
 #include <cstdint>
@@ -46,7 +46,7 @@ struct StripeOptions {
   bool refines = true;
   /// Gaussian elimination as published: L is dropped while it is made, and nothing is refined.
   bool gauss = false;
-  RunOptions run{};  ///< devices, CPUs alone; budgets, storage, progress
+  RunOptions run{};  ///< devices; budgets, storage, progress
 };
 
 /// "basic", "zigzag", "meta-zigzag:2"; and back into `order` and `meta`, throwing Error{misuse}.

@@ -24,6 +24,8 @@
 #include "kernels/dense/potrf.hpp"
 #include "kernels/dense/potrf_batched.hpp"
 #include "kernels/dense/scaled_copy.hpp"
+#include "kernels/dense/stripe.hpp"
+#include "kernels/dense/stripe_pair.hpp"
 #include "kernels/dense/syrk.hpp"
 #include "kernels/dense/take_diagonal.hpp"
 #include "kernels/dense/tile_inverse.hpp"
@@ -66,6 +68,12 @@ template <class T>
 void add_lu(KernelTable& table) {
   table.set(getrf, kGetrfElements<T>, attempt<getrf_cuda<T>>);
   table.set(getrf_batched, kGetrfElements<T>, attempt<getrf_batched_cuda<T>>);
+  table.set(stripe_factor, kGetrfElements<T>, attempt<stripe_factor_cuda<T>>);
+  table.set(stripe_row, kStripeRowElements<T>, attempt<stripe_row_cuda<T>>);
+  table.set(stripe_column, kStripeColumnElements<T>, attempt<stripe_column_cuda<T>>);
+  table.set(stripe_pair_factor, kPairFactorElements<T>, attempt<stripe_pair_factor_cuda<T>>);
+  table.set(stripe_pair_row, kPairRowElements<T>, attempt<stripe_pair_row_cuda<T>>);
+  table.set(stripe_pair_update, kPairUpdateElements<T>, attempt<stripe_pair_update_cuda<T>>);
   table.set(lu_update, kLuUpdateElements<T>, attempt<lu_update_cuda<T>>);
   table.set(lu_back, Elements(2, element_of<T>), attempt<lu_back_cuda<T>>);
   table.set(copy_rows, Elements(2, element_of<T>), attempt<copy_rows_cuda<T>>);

@@ -18,8 +18,10 @@
 namespace strata {
 namespace {
 
-/// Rows of a stripe at most by rule: products of blocks of this order are near the rate of a CPU.
-constexpr std::int64_t kStripeRows = 512;
+/// Rows of a stripe at most by rule: products of blocks of this order are near the rate of a CPU,
+/// or of a GPU.
+constexpr std::int64_t kStripeRowsCpu = 512;
+constexpr std::int64_t kStripeRowsGpu = 2048;
 constexpr std::int64_t kStripeRowsMin = 8;
 
 Schedule factorization_in(StripeProblem problem, std::int64_t stripe) {
@@ -39,7 +41,7 @@ std::int64_t cache_bytes(const Machine& machine) {
 
 std::int64_t rule_stripe(const StripeProblem& problem, const Machine& machine) {
   const std::int64_t n = std::max<std::int64_t>(problem.n, 1);
-  std::int64_t stripe = std::min(n, kStripeRows);
+  std::int64_t stripe = std::min(n, is_cpu(machine) ? kStripeRowsCpu : kStripeRowsGpu);
   const std::int64_t cache = cache_bytes(machine);
   const std::int64_t row = n * bytes_of(problem.precision);
   const auto fits = [&] {
@@ -49,12 +51,6 @@ std::int64_t rule_stripe(const StripeProblem& problem, const Machine& machine) {
   while (stripe > kStripeRowsMin && !fits()) stripe = std::max(stripe * 3 / 4, kStripeRowsMin);
   const std::int64_t stripes = (n + stripe - 1) / stripe;
   return (n + stripes - 1) / stripes;
-}
-
-/// "auto" means the host: no other device has the kernels.
-RunOptions on_cpus(RunOptions options) {
-  if (options.devices == "auto") options.devices = "host";
-  return options;
 }
 
 /// The first of the columns in which something went wrong.
@@ -119,7 +115,7 @@ PlannedRun plan_stripes(const StripeProblem& problem, const Machine& machine,
 template <class T>
 StripeFactor<T>::StripeFactor(std::int64_t n, std::int64_t rhs, const StripeOptions& stripes)
     : run_(stripes.run),
-      session_(std::make_shared<DeviceSet>(on_cpus(run_)), run_),
+      session_(std::make_shared<DeviceSet>(run_), run_),
       problem_(stripe_problem(n, element_of<T>, rhs, session_.machine(), stripes)) {
   session_.adopt(plan_stripes(problem_, session_.machine(), stripes));
   if (problem_.in_storage) {

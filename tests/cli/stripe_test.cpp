@@ -56,7 +56,7 @@ TEST(CliStripes, PlansSayWhatTheyDoNotTake) {
   for (const std::string order : {"upwards", "meta-zigzag", "meta-zigzag:0"})
     expect_refused(kPlan + Words{"--order", order}, 2, {order, "basic, zigzag or meta-zigzag:K"});
   expect_refused(kPlan + Words{"--order", "basic", "--pivoting", "partial"}, 2,
-                 {"partial", "none, or local:ROWS"});
+                 {"partial", "none, local:ROWS or pairwise"});
   expect_refused(kPlan + Words{"--order", "basic", "--eviction", "v3"}, 2, {"v3"});
   // A stripe's blocks do not fit.
   Words narrow{"plan", "lu", "--n", "20000", "--devices", "emulated:1", "--device-memory"};

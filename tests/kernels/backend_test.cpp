@@ -20,8 +20,6 @@
 #include "kernels/dense/lu_update.hpp"
 #include "kernels/dense/mixed_products.hpp"
 #include "kernels/dense/potrf_batched.hpp"
-#include "kernels/dense/stripe.hpp"
-#include "kernels/dense/stripe_pair.hpp"
 #include "kernels/dense/tile_norm.hpp"
 #include "kernels/dense/trmm.hpp"
 #include "kernels/krylov/panel.hpp"
@@ -40,8 +38,6 @@ KernelNames kernels_of(const Backend& backend) {
   return names;
 }
 
-bool is_of_stripes(const Operation& operation) { return operation.name.starts_with("stripe_"); }
-
 TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
   for (const Backend* backend : all_of_them()) {
     auto expected = kernels_of(reference_backend());
@@ -49,10 +45,6 @@ TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
       for (const Elements& elements : kMixedGemmsOfHost)
         expected.erase({gemm.name, elements.bits()});
       expected.erase({syrk.name, kMixedSyrkOfHost.bits()});
-      // General systems are factored by stripes on CPUs alone as yet.
-      for (const KernelTable::Entry& entry : reference_backend().kernels().entries())
-        if (is_of_stripes(*entry.operation))
-          expected.erase({entry.operation->name, entry.elements.bits()});
     }
     EXPECT_EQ(kernels_of(*backend), expected) << backend->name();
   }

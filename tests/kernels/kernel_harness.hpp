@@ -138,6 +138,43 @@ inline std::string name_of(const ::testing::TestParamInfo<KernelParameter>& info
   return info.param.backend->name() + "_" + std::string(to_string(info.param.precision));
 }
 
+/// Calls of a kernel whose operands, of these elements in turn, are copied to the device, and back.
+inline void call_there(const Backend& backend, Device& device, const Operation& operation,
+                       const Elements& elements, const std::vector<BlockView>& views,
+                       std::uint32_t variant) {
+  const KernelFunction kernel = backend.kernels().find(operation.name, elements);
+  ASSERT_NE(kernel, nullptr);
+  const auto queue = device.make_queue(QueuePriority::normal);
+  std::vector<Buffer> memory;
+  std::vector<BlockView> there = views;
+  const auto bytes = [&](std::size_t i) {
+    return views[i].ld * views[i].cols * bytes_of(elements[static_cast<int>(i) % elements.size()]);
+  };
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    memory.push_back(device.allocate(std::max<std::int64_t>(bytes(i), 1)));
+    there[i].data = memory.back().data();
+    queue->copy(there[i].data, views[i].data, bytes(i), CopyDirection::host_to_device);
+  }
+  try {
+    kernel(*queue, {there, operation.operands}, {.variant = variant});
+  } catch (...) {
+    queue->synchronize();
+    throw;
+  }
+  for (std::size_t i = 0; i < views.size(); ++i)
+    queue->copy(views[i].data, there[i].data, bytes(i), CopyDirection::device_to_host);
+  queue->synchronize();
+}
+
+/// All backends, with all elements of general systems.
+inline std::vector<KernelParameter> backends_of_general_systems() {
+  std::vector<KernelParameter> parameters = every_backend();
+  for (const Backend* backend : all_of_them())
+    for (const Element element : {Element::complex128, Element::complex64})
+      parameters.push_back({backend, element});
+  return parameters;
+}
+
 /// The operands of one call of an operation; the first is written.
 template <class T>
 using Operands = std::vector<Matrix<T>>;

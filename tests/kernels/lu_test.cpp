@@ -39,15 +39,6 @@ int lapack_getrf(int m, int n, std::complex<float>* a, int* pivots) {
 using test::kNan;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// All backends, with all elements that they have.
-std::vector<KernelParameter> backends_of_lu() {
-  std::vector<KernelParameter> parameters = every_backend();
-  for (const Backend* backend : all_of_them())
-    for (const Element element : {Element::complex128, Element::complex64})
-      parameters.push_back({backend, element});
-  return parameters;
-}
-
 /// re, or re + i·im.
 template <class T>
 WideOf<T> number(double re, double im) {
@@ -88,29 +79,7 @@ class LuKernels : public ::testing::TestWithParam<KernelParameter> {
   /// The operands are copied to the device, and back.
   void call(const Operation& operation, const Elements& elements,
             const std::vector<BlockView>& views, std::uint32_t variant = 0) {
-    const KernelFunction kernel = GetParam().backend->kernels().find(operation.name, elements);
-    ASSERT_NE(kernel, nullptr);
-    const auto queue = device_->make_queue(QueuePriority::normal);
-    std::vector<Buffer> memory;
-    std::vector<BlockView> there = views;
-    const auto bytes = [&](std::size_t i) {
-      return views[i].ld * views[i].cols *
-             bytes_of(elements[static_cast<int>(i) % elements.size()]);
-    };
-    for (std::size_t i = 0; i < views.size(); ++i) {
-      memory.push_back(device_->allocate(std::max<std::int64_t>(bytes(i), 1)));
-      there[i].data = memory.back().data();
-      queue->copy(there[i].data, views[i].data, bytes(i), CopyDirection::host_to_device);
-    }
-    try {
-      kernel(*queue, {there, operation.operands}, {.variant = variant});
-    } catch (...) {
-      queue->synchronize();
-      throw;
-    }
-    for (std::size_t i = 0; i < views.size(); ++i)
-      queue->copy(views[i].data, there[i].data, bytes(i), CopyDirection::device_to_host);
-    queue->synchronize();
+    call_there(*GetParam().backend, *device_, operation, elements, views, variant);
   }
   /// Rows and columns of a panel that begins at column `col`.
   template <class T>
@@ -546,7 +515,8 @@ TEST_P(LuKernels, RefuseUnknownVariants) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LuKernels, ::testing::ValuesIn(backends_of_lu()), name_of);
+INSTANTIATE_TEST_SUITE_P(Backends, LuKernels, ::testing::ValuesIn(backends_of_general_systems()),
+                         name_of);
 
 TEST(LuWork, IsThatOfTheLoops) {
   for (const auto [n, col, b] : kShapes) {

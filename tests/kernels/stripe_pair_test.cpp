@@ -21,15 +21,6 @@
 namespace strata::testing {
 namespace {
 
-std::vector<KernelParameter> backends_of_pairs() {
-  std::vector<KernelParameter> parameters;
-  for (const Backend* backend : {&reference_backend(), &host_backend()})
-    for (const Element element :
-         {Element::fp64, Element::fp32, Element::complex128, Element::complex64})
-      parameters.push_back({backend, element});
-  return parameters;
-}
-
 template <class T>
 T random_number(std::uint64_t seed, std::int64_t i, std::int64_t j) {
   if constexpr (is_complex_v<T>)
@@ -81,12 +72,8 @@ class PairKernels : public ::testing::TestWithParam<KernelParameter> {
  protected:
   void call(const Operation& operation, const Elements& elements,
             const std::vector<BlockView>& views, std::uint32_t variant = 0) {
-    const KernelFunction kernel = GetParam().backend->kernels().find(operation.name, elements);
-    ASSERT_NE(kernel, nullptr);
-    const auto device = GetParam().backend->make_device(0, 1_MiB);
-    const auto queue = device->make_queue(QueuePriority::normal);
-    kernel(*queue, {views, operation.operands}, {.variant = variant});
-    queue->synchronize();
+    const auto device = GetParam().backend->make_device(0, 64_MiB);
+    call_there(*GetParam().backend, *device, operation, elements, views, variant);
   }
   template <class T>
   void factor(Pair<T>& p) {
@@ -269,7 +256,7 @@ TEST_P(PairKernels, FindPivotsBelowWhereThereAreNone) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(HostBackends, PairKernels, ::testing::ValuesIn(backends_of_pairs()),
+INSTANTIATE_TEST_SUITE_P(Backends, PairKernels, ::testing::ValuesIn(backends_of_general_systems()),
                          name_of);
 
 }  // namespace

@@ -20,16 +20,6 @@
 namespace strata::testing {
 namespace {
 
-/// Both backends on the host, with all elements that they have.
-std::vector<KernelParameter> backends_of_stripes() {
-  std::vector<KernelParameter> parameters;
-  for (const Backend* backend : {&reference_backend(), &host_backend()})
-    for (const Element element :
-         {Element::fp64, Element::fp32, Element::complex128, Element::complex64})
-      parameters.push_back({backend, element});
-  return parameters;
-}
-
 template <class T>
 T number(std::uint64_t seed, std::int64_t i, std::int64_t j) {
   if constexpr (is_complex_v<T>)
@@ -71,12 +61,8 @@ class StripeKernels : public ::testing::TestWithParam<KernelParameter> {
  protected:
   void call(const Operation& operation, const Elements& elements,
             const std::vector<BlockView>& views, std::uint32_t variant = 0) {
-    const KernelFunction kernel = GetParam().backend->kernels().find(operation.name, elements);
-    ASSERT_NE(kernel, nullptr);
-    const auto device = GetParam().backend->make_device(0, 1_MiB);
-    const auto queue = device->make_queue(QueuePriority::normal);
-    kernel(*queue, {views, operation.operands}, {.variant = variant});
-    queue->synchronize();
+    const auto device = GetParam().backend->make_device(0, 64_MiB);
+    call_there(*GetParam().backend, *device, operation, elements, views, variant);
   }
   template <class T>
   PanelStatus factor(Packed<T>& d, std::vector<std::int64_t>& pivots, std::uint32_t substripe) {
@@ -276,8 +262,8 @@ TEST_P(StripeKernels, TellOfZerosAndOfWhatIsNotFinite) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(HostBackends, StripeKernels, ::testing::ValuesIn(backends_of_stripes()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Backends, StripeKernels,
+                         ::testing::ValuesIn(backends_of_general_systems()), name_of);
 
 }  // namespace
 }  // namespace strata::testing

@@ -17,6 +17,7 @@
 #include "kernels/backend/operand.hpp"
 #include "kernels/dense/getrf.hpp"
 #include "kernels/dense/lu_columns_cuda.hpp"
+#include "kernels/dense/lu_eliminate_cuda.hpp"
 #include "kernels/dense/lu_moves_cuda.hpp"
 #include "kernels/dense/lu_panel_cuda.hpp"
 #include "kernels/dense/lu_status_cuda.hpp"
@@ -33,7 +34,7 @@ using lu_cuda::kFindingsBytes;
 constexpr int kThreads = 256;
 constexpr int kRowsOfBlock = 16 * kThreads;
 
-__global__ void start_findings(Findings* findings) { *findings = lu_cuda::no_findings(); }
+__global__ void clear_findings(Findings* findings) { *findings = lu_cuda::no_findings(); }
 
 /// Rows blockIdx.x·kRowsOfBlock … of columns blockIdx.y, blockIdx.y + gridDim.y … of a panel whose
 /// diagonal begins at row `first`.
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(kThreads)
                                   findings);
 }
 
-__global__ void put_status(const Findings* findings, PanelStatus* status) {
+__global__ void write_status(const Findings* findings, PanelStatus* status) {
   *status = lu_cuda::status_of(*findings);
 }
 
@@ -263,18 +264,53 @@ class Elimination {
   bool marks_start_ = false;
 };
 
+}  // namespace
+
+namespace lu_cuda {
+
 template <class T>
-void look(cudaStream_t stream, MatrixView<T> a, std::int64_t first, bool afterwards,
+std::int64_t elimination_bytes(CudaQueue& queue, MatrixView<T> a) {
+  return Elimination<T>(queue, a, nullptr, false).scratch_bytes();
+}
+
+template <class T>
+void eliminate(CudaQueue& queue, MatrixView<T> a, std::int64_t* pivots, bool halves,
+               std::byte* scratch) {
+  Elimination<T>(queue, a, pivots, halves).run(scratch);
+}
+
+void start_findings(const CudaStream& stream, Findings* findings) {
+  clear_findings<<<1, 1, 0, stream.get()>>>(findings);
+  blas::require_launched("status of a panel");
+}
+
+void put_status(const CudaStream& stream, const Findings* findings, PanelStatus* status) {
+  write_status<<<1, 1, 0, stream.get()>>>(findings, status);
+  blas::require_launched("status of a panel");
+}
+
+template <class T>
+void look(const CudaStream& stream, MatrixView<const T> a, std::int64_t first, bool afterwards,
           Findings* findings) {
   constexpr std::int64_t kColumnsMost = 4096;
   const dim3 blocks(static_cast<unsigned>((a.rows + kRowsOfBlock - 1) / kRowsOfBlock),
                     static_cast<unsigned>(std::min(a.cols, kColumnsMost)));
-  look_at<T>
-      <<<blocks, kThreads, 0, stream>>>(a.data, a.ld, a.rows, a.cols, first, afterwards, findings);
+  look_at<T><<<blocks, kThreads, 0, stream.get()>>>(a.data, a.ld, a.rows, a.cols, first, afterwards,
+                                                    findings);
   blas::require_launched("status of a panel");
 }
 
-}  // namespace
+#define STRATA_ELIMINATE(T)                                                               \
+  template std::int64_t elimination_bytes<T>(CudaQueue&, MatrixView<T>);                  \
+  template void eliminate<T>(CudaQueue&, MatrixView<T>, std::int64_t*, bool, std::byte*); \
+  template void look<T>(const CudaStream&, MatrixView<const T>, std::int64_t, bool, Findings*);
+STRATA_ELIMINATE(double)
+STRATA_ELIMINATE(float)
+STRATA_ELIMINATE(std::complex<double>)
+STRATA_ELIMINATE(std::complex<float>)
+#undef STRATA_ELIMINATE
+
+}  // namespace lu_cuda
 
 template <class T>
 void getrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
@@ -285,18 +321,16 @@ void getrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& 
     const auto a = matrix_of<T>(x[0]);
     const std::int64_t first = x[0].col;
     if (a.cols == 0) continue;
-    Elimination<T> elimination(cuda, a.block(first, 0, a.rows - first, a.cols),
-                               static_cast<std::int64_t*>(x[1].data),
-                               (parameters.variant & kProductsOfHalves) != 0);
-    auto* scratch =
-        static_cast<std::byte*>(cuda.scratch(kFindingsBytes + elimination.scratch_bytes()));
+    const auto panel = a.block(first, 0, a.rows - first, a.cols);
+    auto* scratch = static_cast<std::byte*>(
+        cuda.scratch(kFindingsBytes + lu_cuda::elimination_bytes(cuda, panel)));
     auto* findings = reinterpret_cast<Findings*>(scratch);
-    start_findings<<<1, 1, 0, cuda.stream()>>>(findings);
-    look(cuda.stream(), a, first, false, findings);
-    elimination.run(scratch + kFindingsBytes);
-    look(cuda.stream(), a, first, true, findings);
-    put_status<<<1, 1, 0, cuda.stream()>>>(findings, static_cast<PanelStatus*>(x[2].data));
-    blas::require_launched("getrf");
+    lu_cuda::start_findings(cuda.main(), findings);
+    lu_cuda::look<T>(cuda.main(), a, first, false, findings);
+    lu_cuda::eliminate(cuda, panel, static_cast<std::int64_t*>(x[1].data),
+                       (parameters.variant & kProductsOfHalves) != 0, scratch + kFindingsBytes);
+    lu_cuda::look<T>(cuda.main(), a, first, true, findings);
+    lu_cuda::put_status(cuda.main(), findings, static_cast<PanelStatus*>(x[2].data));
   }
 }
 

@@ -63,14 +63,20 @@ void stripe_factor_reference(Queue& queue, const KernelCalls& calls,
 template <class T>
 void stripe_factor_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
+void stripe_factor_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
 void stripe_row_reference(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters);
 template <class T>
 void stripe_row_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
+void stripe_row_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
 void stripe_column_reference(Queue& queue, const KernelCalls& calls,
                              const KernelParameters& parameters);
 template <class T>
 void stripe_column_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
+void stripe_column_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

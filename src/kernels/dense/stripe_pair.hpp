@@ -77,16 +77,25 @@ template <class T>
 void stripe_pair_factor_host(Queue& queue, const KernelCalls& calls,
                              const KernelParameters& parameters);
 template <class T>
+void stripe_pair_factor_cuda(Queue& queue, const KernelCalls& calls,
+                             const KernelParameters& parameters);
+template <class T>
 void stripe_pair_row_reference(Queue& queue, const KernelCalls& calls,
                                const KernelParameters& parameters);
 template <class T>
 void stripe_pair_row_host(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters);
 template <class T>
+void stripe_pair_row_cuda(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters);
+template <class T>
 void stripe_pair_update_reference(Queue& queue, const KernelCalls& calls,
                                   const KernelParameters& parameters);
 template <class T>
 void stripe_pair_update_host(Queue& queue, const KernelCalls& calls,
+                             const KernelParameters& parameters);
+template <class T>
+void stripe_pair_update_cuda(Queue& queue, const KernelCalls& calls,
                              const KernelParameters& parameters);
 
 }  // namespace strata
