@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/elapsed_time.hpp"
 #include "kernels/dense/lu_update.hpp"
@@ -38,6 +39,22 @@ std::int64_t sizes_of_updates(const DeviceModel& device, Element precision) {
   return std::count_if(device.kernels.begin(), device.kernels.end(), [&](const KernelRate& rate) {
     return rate.operation == lu_update.name && rate.elements.front() == precision;
   });
+}
+
+/// A plan has about half the square of its panels in tasks, which have to be held, whatever the
+/// budget is.
+void check_panels(const LuProblem& problem, std::int64_t budget) {
+  constexpr std::int64_t kMost = 4096;
+  const std::int64_t panels = (problem.n + problem.panel - 1) / problem.panel;
+  if (panels <= kMost) return;
+  LuProblem wider = problem;
+  wider.panel = (problem.n + kMost - 1) / kMost;
+  fail(ErrorKind::memory, "plan",
+       "order {} in {} panels of {} columns: more than {} are not planned; panels of {} columns "
+       "take "
+       "{} of device memory",
+       problem.n, panels, problem.panel, kMost, wider.panel,
+       format_bytes(lu_needs(wider, budget).device_bytes));
 }
 
 HomeModel homes_of_factor(const RunOptions& options) {
@@ -90,6 +107,7 @@ PlannedRun plan_lu(LuProblem& problem, const Machine& machine, const LuOptions& 
     needs = lu_needs(problem, budget);
   }
   check_device_memory(needs, problem.n, problem.panel, machine);
+  check_panels(problem, budget);
   const bool fits =
       problem.n * problem.n * bytes_of(problem.precision) <= budget * std::ssize(machine.devices);
   SearchOptions search_options;

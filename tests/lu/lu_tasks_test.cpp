@@ -15,6 +15,7 @@
 #include "session/policy.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "strata/lu.hpp"
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/support/problems.hpp"
 
@@ -233,6 +234,19 @@ TEST(LuPlans, AreProvenForEveryBudget) {
         }
       }
     }
+  }
+}
+
+/// Each has some hundred bytes for each pair of panels.
+TEST(LuPlans, OfTooManyPanelsAreRefusedAtOnce) {
+  try {
+    (void)simulate_lu(100'000, Machine::emulated(1, std::int64_t{16} << 20));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+    EXPECT_NE(std::string(error.what()).find("panels of 25 columns take 38.1 MiB"),
+              std::string::npos)
+        << error.what();
   }
 }
 
