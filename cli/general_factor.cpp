@@ -215,6 +215,25 @@ GeneralSolveResult solved_by(GeneralFactor& factor, const KnownMatrix& matrix,
   return told;
 }
 
+/// Without A nothing refines x: why it may be far off although the condition is small; empty: it is
+/// not. Growth up to n is ordinary and part of what a condition says.
+std::string shortcoming_of_plain_solve(const GeneralFactor& factor, double log_determinant_error) {
+  const double n = static_cast<double>(std::max<std::int64_t>(factor.n(), 1));
+  const double growth = factor.info().growth;
+  const double condition = factor.scaled_condition();
+  const bool single = element_of_parts(factor.precision()) == Element::fp32;
+  const double known = std::isnan(condition) ? 1 : std::max(condition, 1.0);
+  const double error = growth / n * known * (single ? 0x1p-24 : 0x1p-53);
+  if (growth > n && !(error <= solution_error_wanted(factor.precision())))
+    return fmt::format(
+        "elements grew {:.1e} times in elimination, so that x may be off by a share of {:.1e}: "
+        "name A by --matrix, to refine and certify x",
+        growth, std::min(error, 1.0));
+  if (std::isinf(log_determinant_error))
+    return "how far the factor is from A is not known: name A by --matrix, to refine and certify x";
+  return {};
+}
+
 template <class W>
 int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs, const KnownMatrix& matrix,
                    const SavedSolve& system, const CommonOptions& common) {
@@ -241,6 +260,12 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs, const KnownMatri
   const SolutionCheck check{of_factor, b.rows, singular, true, kRowsAndColumns};
   object["log_determinant_error"] = number(told.log_determinant_error);
   if (!std::isnan(c.scaled_condition)) object["numerically_singular"] = singular;
+  const std::string shortcoming =
+      file || singular ? "" : shortcoming_of_plain_solve(factor, told.log_determinant_error);
+  if (!shortcoming.empty()) {
+    object["certificate"]["ok"] = false;
+    object["certificate"]["why"] = shortcoming;
+  }
   if (file) {
     object["gmres_iterations"] = told.gmres_iterations;
     add_to_json(check, object);
@@ -274,6 +299,10 @@ int solve_saved_in(GeneralFactor factor, const MatrixFile& rhs, const KnownMatri
     fmt::print("  total             {:.3g} s\nx written to {}\n", c.seconds, system.output);
   });
   if (!finite) return report_out_of_range(Element::fp64);
+  if (!shortcoming.empty()) {
+    fmt::print(stderr, "strata: solve: {}\n", shortcoming);
+    return kNumbersSaidNo;
+  }
   return file || singular ? report_solution(check) : status;
 }
 

@@ -256,6 +256,41 @@ TEST_F(CliGeneralSolve, AFactorThatWasSavedSolvesLater) {
       {"LU: as asked for", "condition", "growth", "log determinant", "factor written to"});
 }
 
+/// Wilkinson's matrix, whose condition says nothing of what growth does: with L and U alone x is
+/// wrong, and that is said; with A it is refined.
+TEST_F(CliGeneralSolve, AFactorWithGrowthIsNotTrustedWithoutTheMatrix) {
+  for (const char* precision : {"fp64", "fp32"}) {
+    const bool single = std::string(precision) == "fp32";
+    for (const std::int64_t n : {12, 35, 45, 60}) {
+      DenseMatrix<double> w{std::vector<double>(at(n * n)), n, n};
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < n; ++i)
+          w.view()(i, j) = i == j || j + 1 == n ? 1 : i > j ? -1 : 0;
+      const DenseMatrix<double> right = random_columns(n, 1, 9);
+      write_npy(path("W.npy"), std::as_const(w).view());
+      write_npy(path("w.npy"), std::as_const(right).view());
+      (void)run_program({"factor", path("W.npy"), "-o", path("F"), "--devices", "host:1",
+                         "--precision", precision, "--method", "lu"});
+      const Outcome alone = run_program(command("F", "w.npy"));
+      const double error =
+          wide_errors(w.values, right.values, read_dense(path("x.npy")).values).forward;
+      if (alone.status == 0) {
+        EXPECT_LE(error, single ? 0.1 : 1e-6) << precision << ' ' << n;
+      } else {
+        EXPECT_EQ(alone.status, 1);
+        expect_pieces(alone.err, {"name A by --matrix"});
+      }
+      if (n != 35) {  // where x is right to about what is wanted
+        EXPECT_EQ(alone.status, n == 12 ? 0 : 1) << precision << ' ' << n << ": " << alone.err;
+      }
+      if (single) continue;
+      const Json refined = expect_json(command("F", "w.npy") + Words{"--matrix", path("W.npy")});
+      EXPECT_LE(wide_errors(w.values, right.values, read_dense(path("x.npy")).values).forward,
+                refined.at("certificate").at("forward_error").get<double>());
+    }
+  }
+}
+
 TEST_F(CliGeneralSolve, AFactorOfASingularMatrixSaysSoLater) {
   for (std::int64_t j = 0; j < kN; ++j)
     a.view()(50, j) = (a.view()(10, j) + 3 * a.view()(70, j)) / 7;
